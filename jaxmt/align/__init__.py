@@ -1,0 +1,1 @@
+"""Word alignment: Model 1, HMM and the diagonal model; symmetrisation."""

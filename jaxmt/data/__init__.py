@@ -1,0 +1,1 @@
+"""Host-side data: text files, vocabularies, trees, links, the corpus."""

@@ -1,0 +1,74 @@
+"""Rows of different lengths as two arrays: what every host kernel works on."""
+
+import dataclasses
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ragged:
+  """N rows of items laid end to end.
+
+  Attributes:
+    flat: all items, `[T, ...]`.
+    offsets: row n is `flat[offsets[n] : offsets[n + 1]]`; int64 `[N + 1]`.
+  """
+
+  flat: np.ndarray
+  offsets: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.offsets) - 1
+
+  def __getitem__(self, row: int) -> np.ndarray:
+    if not -len(self) <= row < len(self):
+      raise IndexError(f"row {row} of {len(self)}")
+    row %= len(self)
+    return self.flat[self.offsets[row] : self.offsets[row + 1]]
+
+  @property
+  def lengths(self) -> np.ndarray:
+    """Row lengths, int64 `[N]`."""
+    return np.diff(self.offsets)
+
+
+def from_rows(rows, dtype=np.int32) -> Ragged:
+  """Builds a `Ragged` from a list of sequences."""
+  lengths = np.array([len(row) for row in rows], np.int64)
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  if len(rows) and offsets[-1]:
+    flat = np.concatenate([np.asarray(row, dtype) for row in rows])
+  else:
+    flat = np.zeros(0, dtype)
+  return Ragged(flat=flat, offsets=offsets)
+
+
+def select(ragged: Ragged, rows: np.ndarray) -> Ragged:
+  """Returns the given rows (indices or a boolean mask), in that order."""
+  rows = np.asarray(rows)
+  if rows.dtype == np.bool_:
+    rows = np.flatnonzero(rows)
+  lengths = ragged.lengths[rows]
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+  flat = ragged.flat[np.repeat(ragged.offsets[rows], lengths) + within]
+  return Ragged(flat=flat, offsets=offsets)
+
+
+def pad(
+  ragged: Ragged, *, width: int | None = None, fill: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns `(padded [N, width], mask [N, width])`.
+
+  Raises:
+    ValueError: if a row is longer than `width`.
+  """
+  lengths = ragged.lengths
+  longest = int(lengths.max(initial=0))
+  width = longest if width is None else width
+  if longest > width:
+    raise ValueError(f"a row of length {longest} does not fit width {width}")
+  mask = np.arange(width) < lengths[:, None]
+  padded = np.full((len(ragged), width), fill, ragged.flat.dtype)
+  padded[mask] = ragged.flat
+  return padded, mask

@@ -1,0 +1,27 @@
+"""The one exception that means: the user's input is wrong.
+
+Programs print it as one line, `file:line: cause`, and exit with code 2 (see
+`jaxmt.program`). Library code raises it for anything read from a file or a
+flag; wrong arguments of a function are a plain `ValueError`.
+"""
+
+
+class InputError(ValueError):
+  """Bad input, with where it was found.
+
+  Attributes:
+    cause: what is wrong, one line.
+    path: the file, or None when it is not about a file.
+    line: 1-based line number, or None.
+  """
+
+  def __init__(
+    self, cause: str, *, path: str | None = None, line: int | None = None
+  ):
+    self.cause = cause
+    self.path = path
+    self.line = line
+    where = "" if path is None else str(path)
+    if line is not None:
+      where += f":{line}"
+    super().__init__(f"{where}: {cause}" if where else cause)

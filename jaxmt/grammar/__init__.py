@@ -1,0 +1,1 @@
+"""Synchronous grammars: extraction, estimation, matching, formats."""

@@ -1,0 +1,1 @@
+"""Translation metrics as additive statistics, and significance tests."""

@@ -1,0 +1,75 @@
+"""What every program in `launch/` and `tools/` shares: flags, errors, exit codes.
+
+    FLAGS = flags.FLAGS
+    flags.DEFINE_string(...)
+
+    def main(argv): ...
+
+    if __name__ == "__main__":
+      program.run(main)
+
+Bad flags and bad input print one line on standard error and exit with 2.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import app, flags, logging
+
+from jaxmt.errors import InputError
+
+
+def run(main: Callable[[list[str]], None]) -> None:
+  """Parses flags, runs `main`, turns `InputError` into one line and exit 2."""
+  logging.use_absl_handler()
+  app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
+
+
+def _parse_flags(argv: Sequence[str]) -> list[str]:
+  if any(arg in ("--help", "-help", "-h", "--h") for arg in argv[1:]):
+    flags.FLAGS(list(argv[:1]), known_only=True)
+    print(_help_text(argv[0]))
+    sys.exit(0)
+  try:
+    rest = flags.FLAGS(list(argv))
+  except (flags.Error, AttributeError, KeyError, TypeError) as error:
+    _fail(str(error))
+  except (InputError, ValueError, OSError) as error:
+    _fail(str(error))
+  if len(rest) > 1 and not getattr(sys.modules["__main__"], "POSITIONAL", ""):
+    _fail(f"unexpected argument '{rest[1]}' (flags look like --name=value)")
+  return rest
+
+
+def _guarded(main: Callable[[list[str]], None], argv: list[str]) -> None:
+  try:
+    main(argv)
+    sys.stdout.flush()
+  except InputError as error:
+    _fail(str(error))
+  except BrokenPipeError:  # the reader of our output has gone: not our error
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+  except KeyboardInterrupt:
+    _fail("interrupted")
+
+
+def _fail(reason: str):
+  """Prints one line and exits with 2."""
+  name = os.path.basename(sys.argv[0])
+  print(f"{name}: {' '.join(reason.split())}", file=sys.stderr)
+  sys.exit(2)
+
+
+def _help_text(name: str) -> str:
+  main = sys.modules["__main__"]
+  text = (main.__doc__ or "").strip() + "\n\nFlags:\n"
+  return text + flags.FLAGS.module_help(main).split("\n", 1)[-1]
+
+
+def required(**values: object) -> None:
+  """Raises `InputError` naming the first flag that was not given."""
+  for name, value in values.items():
+    if value in (None, "", []):
+      raise InputError(f"--{name} is required")

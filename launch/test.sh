@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Sets up the environment, then runs lint, types and the default tests.
+#   bash launch/test.sh [pytest arguments]
+# JAXMT_DATA, if set, names a folder of real corpora for the tests that use one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. launch/setup.sh
+setup_environment dev,plots,ray
+echo "== lint"
+"$VENV_PYTHON" -m ruff check .
+"$VENV_PYTHON" -m ruff format --check .
+echo "== types"
+"$VENV_PYTHON" -m pyrefly check
+echo "== tests"
+if [ -z "${JAXMT_DATA:-}" ]; then
+  echo "JAXMT_DATA is not set: tests on real corpora will be skipped"
+fi
+exec "$VENV_PYTHON" -m pytest -n 2 --dist=worksteal -q -rs "$@"

@@ -1,0 +1,40 @@
+"""Shared by the tests: real corpora, running our programs, tolerances."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def corpus(name: str) -> pathlib.Path:
+  """The folder of a real corpus, or a skip that says why."""
+  base = os.environ.get("JAXMT_DATA")
+  if not base:
+    pytest.skip("JAXMT_DATA is not set: no real corpora")
+  path = pathlib.Path(base) / name
+  if not path.is_dir():
+    pytest.skip(f"JAXMT_DATA has no {name}")
+  return path
+
+
+def run_program(
+  script: str, *args: str, stdin: str | bytes | None = None, **kwargs
+) -> subprocess.CompletedProcess:
+  """Runs `python <script> args` from the repository's root; text output."""
+  if isinstance(stdin, str):
+    stdin = stdin.encode()
+  done = subprocess.run(
+    [sys.executable, str(ROOT / script), *args],
+    input=stdin,
+    capture_output=True,
+    cwd=ROOT,
+    timeout=kwargs.pop("timeout", 300),
+    **kwargs,
+  )
+  return subprocess.CompletedProcess(
+    done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+  )
