@@ -1,4 +1,4 @@
-"""Text files in and out: plain or gzipped UTF-8, `-` for standard streams.
+r"""Text files in and out: plain or gzipped UTF-8, `-` for standard streams.
 
 Lines end at `\n` only, so that characters which Python also takes for line
 breaks (form feed, U+2028, ...) stay inside their line, byte for byte. A final
@@ -8,7 +8,6 @@ or the new one, never a part.
 
 import contextlib
 import gzip
-import io
 import os
 import pathlib
 import sys
@@ -79,13 +78,24 @@ def stream_lines(path: str) -> Iterator[tuple[int, str]]:
     raise InputError(_reason(error), path=path) from error
 
 
+def stream_blocks(path: str, *, size: int = 1 << 22) -> Iterator[bytes]:
+  """Yields the uncompressed content in blocks of about `size` bytes."""
+  try:
+    with contextlib.ExitStack() as stack:
+      source = _open_binary(path, stack)
+      while block := source.read(size):
+        yield block
+  except (OSError, EOFError, zlib.error) as error:
+    raise InputError(_reason(error), path=path) from error
+
+
 def _open_binary(path: str, stack: contextlib.ExitStack) -> BinaryIO:
   """Opens for reading; looks through gzip when the first bytes say so."""
   if path == "-":
-    raw = io.BufferedReader(sys.stdin.buffer)  # pyrefly: ignore
+    raw = sys.stdin.buffer
   else:
     raw = stack.enter_context(open(path, "rb"))
-  if raw.peek(2)[:2] == _GZIP_MAGIC:
+  if raw.peek(2)[:2] == _GZIP_MAGIC:  # pyrefly: ignore
     return stack.enter_context(gzip.open(raw, "rb"))  # pyrefly: ignore
   return raw
 
@@ -102,13 +112,19 @@ def atomic_writer(path: str) -> Iterator[BinaryIO]:
 
   Content goes to a temporary file beside the target, is flushed to disk and
   renamed. A name ending in `.gz` is compressed (with no time stamp, so equal
-  content gives equal bytes). `-` writes to standard output.
+  content gives equal bytes). `-` writes to standard output; devices and pipes
+  are written to directly, never replaced.
   """
   if path == "-":
+    sys.stdout.flush()  # what was printed before comes first
     yield sys.stdout.buffer
     sys.stdout.buffer.flush()
     return
-  target = pathlib.Path(path)
+  if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe
+    with _open_special(path) as raw:
+      yield raw
+    return
+  target = pathlib.Path(os.path.realpath(path))  # write through links
   temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
   try:
     with open(temporary, "wb") as raw:
@@ -129,6 +145,13 @@ def atomic_writer(path: str) -> Iterator[BinaryIO]:
     temporary.unlink(missing_ok=True)
 
 
+def _open_special(path: str) -> BinaryIO:
+  try:
+    return open(path, "wb")
+  except OSError as error:
+    raise InputError(_reason(error), path=path) from error
+
+
 def write_text(path: str, text: str) -> None:
   """Writes a string atomically as UTF-8."""
   with atomic_writer(path) as out:
@@ -136,8 +159,15 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_lines(path: str, lines: list[str]) -> None:
-  r"""Writes lines atomically, each ended by `\n`."""
-  write_text(path, "".join(line + "\n" for line in lines))
+  r"""Writes lines atomically, each ended by `\n`.
+
+  Raises:
+    ValueError: if a line contains `\n`, since it would be read as two.
+  """
+  text = "".join([line + "\n" for line in lines])
+  if text.count("\n") != len(lines):
+    raise ValueError("a line contains a newline character")
+  write_text(path, text)
 
 
 def sync_directory(directory: pathlib.Path) -> None:

@@ -47,18 +47,21 @@ def select(ragged: Ragged, rows: np.ndarray) -> Ragged:
   """Returns the given rows (indices or a boolean mask), in that order."""
   rows = np.asarray(rows)
   if rows.dtype == np.bool_:
+    if len(rows) != len(ragged):
+      raise ValueError(f"a mask of {len(rows)} for {len(ragged)} rows")
     rows = np.flatnonzero(rows)
+  rows = rows.astype(np.int64)  # an empty list comes as floats
   lengths = ragged.lengths[rows]
   offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-  flat = ragged.flat[np.repeat(ragged.offsets[rows], lengths) + within]
+  flat = ragged.flat[np.repeat(ragged.offsets[:-1][rows], lengths) + within]
   return Ragged(flat=flat, offsets=offsets)
 
 
 def pad(
   ragged: Ragged, *, width: int | None = None, fill: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns `(padded [N, width], mask [N, width])`.
+  """Returns `(padded [N, width, ...], mask [N, width])`.
 
   Raises:
     ValueError: if a row is longer than `width`.
@@ -69,6 +72,7 @@ def pad(
   if longest > width:
     raise ValueError(f"a row of length {longest} does not fit width {width}")
   mask = np.arange(width) < lengths[:, None]
-  padded = np.full((len(ragged), width), fill, ragged.flat.dtype)
+  shape = (len(ragged), width, *ragged.flat.shape[1:])
+  padded = np.full(shape, fill, ragged.flat.dtype)
   padded[mask] = ragged.flat
   return padded, mask
