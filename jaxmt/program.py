@@ -1,4 +1,4 @@
-"""What every program in `launch/` and `tools/` shares: flags, errors, exit codes.
+"""What every program in `launch/` and `tools/` shares: flags, errors, exits.
 
     FLAGS = flags.FLAGS
     flags.DEFINE_string(...)
@@ -12,34 +12,49 @@ Bad flags and bad input print one line on standard error and exit with 2.
 """
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from absl import app, flags, logging
 
 from jaxmt.errors import InputError
 
+Value = TypeVar("Value")
+
 
 def run(main: Callable[[list[str]], None]) -> None:
   """Parses flags, runs `main`, turns `InputError` into one line and exit 2."""
   logging.use_absl_handler()
+  logging.set_verbosity(logging.WARNING)  # libraries' news are not ours
   app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
 
 
 def _parse_flags(argv: Sequence[str]) -> list[str]:
   if any(arg in ("--help", "-help", "-h", "--h") for arg in argv[1:]):
     flags.FLAGS(list(argv[:1]), known_only=True)
-    print(_help_text(argv[0]))
+    _guarded(lambda argv: print(_help_text(argv[0])), list(argv))
     sys.exit(0)
   try:
     rest = flags.FLAGS(list(argv))
-  except (flags.Error, AttributeError, KeyError, TypeError) as error:
-    _fail(str(error))
-  except (InputError, ValueError, OSError) as error:
+  except (AttributeError, KeyError) as error:  # from ml_collections
+    _fail(_unknown_config_key(error, argv))
+  except (flags.Error, TypeError, ValueError, OSError) as error:
     _fail(str(error))
   if len(rest) > 1 and not getattr(sys.modules["__main__"], "POSITIONAL", ""):
     _fail(f"unexpected argument '{rest[1]}' (flags look like --name=value)")
   return rest
+
+
+def _unknown_config_key(error: Exception, argv: Sequence[str]) -> str:
+  """Says which `--config.a.b` does not exist, and what does."""
+  names = re.findall(r"'(\w+)'", str(error))
+  near = re.search(r'Did you mean "(\w+)"', str(error))
+  name = names[0] if names else str(error)
+  given = [a.split("=")[0] for a in argv if re.search(rf"\b{name}\b", a)]
+  text = f"unknown config key '{given[0].lstrip('-') if given else name}'"
+  return text + (f"; did you mean '{near[1]}'?" if near else "")
 
 
 def _guarded(main: Callable[[list[str]], None], argv: list[str]) -> None:
@@ -66,6 +81,13 @@ def _help_text(name: str) -> str:
   main = sys.modules["__main__"]
   text = (main.__doc__ or "").strip() + "\n\nFlags:\n"
   return text + flags.FLAGS.module_help(main).split("\n", 1)[-1]
+
+
+def given(flag: flags.FlagHolder[Value | None]) -> Value:
+  """Returns a flag's value; raises `InputError` if it was not given."""
+  if flag.value in (None, "", []):
+    raise InputError(f"--{flag.name} is required")
+  return flag.value  # pyrefly: ignore
 
 
 def required(**values: object) -> None:
