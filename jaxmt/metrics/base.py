@@ -1,0 +1,202 @@
+"""What every metric is: additive statistics and functions of their sums.
+
+A metric looks at a hypothesis and the references of its sentence and returns S
+numbers. Those numbers add up: the corpus score is a function of their sum over
+sentences, never a mean of sentence scores. Statistics are computed for a whole
+batch of k-best lists at once by a compiled kernel; scores are pure array
+functions that take NumPy arrays, JAX arrays and tracers alike.
+
+Kernels never see text. They compare integers: word ids, or code points for
+character metrics (`jaxmt.metrics.text` makes both). Only equality with a
+reference's tokens matters, so any token no reference has may share one id. Ids
+are not negative.
+
+H: hypotheses. N: sentences. S: statistics per hypothesis.
+"""
+
+import concurrent.futures
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxmt import threads as threads_lib
+from jaxmt.data.ragged import Ragged
+
+WORD = "word"
+CHARACTER = "character"
+
+# Below this many hypotheses, starting threads costs more than it saves.
+_SERIAL_LIMIT = 256
+_CHUNKS_PER_THREAD = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class References:
+  """The references of N sentences, one or more each.
+
+  Attributes:
+    tokens: one row per reference; int32.
+    first: the references of sentence n are the rows `first[n]` up to but not
+      including `first[n + 1]`; int64 `[N + 1]`.
+  """
+
+  tokens: Ragged
+  first: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.first) - 1
+
+  @property
+  def counts(self) -> np.ndarray:
+    """How many references each sentence has, int64 `[N]`."""
+    return np.diff(self.first)
+
+
+def make_references(tokens: Ragged, counts: np.ndarray) -> References:
+  """Builds `References` from rows and the number of rows per sentence.
+
+  Raises:
+    ValueError: if a sentence has no reference, or the counts do not add up to
+      the rows.
+  """
+  counts = np.asarray(counts, np.int64)
+  if counts.size and counts.min() < 1:
+    raise ValueError(f"sentence {int(counts.argmin())} has no reference")
+  if counts.sum() != len(tokens):
+    raise ValueError(f"{len(tokens)} references, but counts {counts.sum()}")
+  first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+  return References(tokens=tokens, first=first)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Metric:
+  """A metric as a record of pure functions.
+
+  Attributes:
+    name: what users call it.
+    size: S.
+    higher_is_better: False for error rates.
+    percent: whether people multiply the score by 100.
+    unit: what its tokens are, `WORD` or `CHARACTER`.
+    prepare: `(References) -> prepared`; done once per set of references.
+    statistics: `(prepared, hypotheses Ragged [H], sentence int [H]) ->
+      [H, S]`, int32 if whole numbers by nature, else float64.
+    corpus_score: `(summed statistics [..., S]) -> [...]`, in 0..1 for all
+      that are percentages (error rates may exceed 1).
+    sentence_score: `(statistics [..., S]) -> [...]`, fit for one sentence.
+    settings: what was chosen, as pairs of name and value.
+  """
+
+  name: str
+  size: int
+  higher_is_better: bool
+  percent: bool
+  unit: str
+  prepare: Callable[[References], Any]
+  statistics: Callable[..., np.ndarray]
+  corpus_score: Callable[[Any], Any]
+  sentence_score: Callable[[Any], Any]
+  settings: tuple[tuple[str, Any], ...] = ()
+
+
+def array_module(statistics: Any) -> Any:
+  """Returns `numpy` for NumPy input, `jax.numpy` for JAX arrays and tracers."""
+  if hasattr(statistics, "__array_namespace__"):
+    return statistics.__array_namespace__()
+  return np
+
+
+def ratio(xp: Any, above: Any, below: Any) -> Any:
+  """Returns `above / below`, 0 where `below` is 0; gradients stay finite."""
+  positive = below > 0
+  return xp.where(positive, above / xp.where(positive, below, 1), 0.0)
+
+
+def run_kernel(
+  kernel: Callable[..., None],
+  references: References,
+  hypotheses: Ragged,
+  sentence: np.ndarray,
+  *arguments: Any,
+  size: int,
+  threads: int | None = None,
+) -> np.ndarray:
+  """Runs a kernel over hypotheses grouped by sentence, on several threads.
+
+  The kernel is `(low, high, sentences, starts, rows, hypothesis flat, offsets,
+  reference flat, offsets, first, *arguments, out)`. Group g, for `low <= g <
+  high`, holds the hypotheses `rows[starts[g] : starts[g + 1]]` of sentence
+  `sentences[g]`; it writes their rows of `out`. Groups are independent, so the
+  result does not depend on the number of threads.
+
+  Args:
+    kernel: compiled, releases the interpreter lock.
+    references: of N sentences.
+    hypotheses: H rows, in any order.
+    sentence: which sentence each row translates; int `[H]`, in `[0, N)`.
+    *arguments: passed on to the kernel.
+    size: S.
+    threads: at most so many; all cores if None.
+
+  Returns:
+    float64 `[H, S]`.
+
+  Raises:
+    ValueError: if `sentence` has the wrong length or names a sentence without
+      references.
+  """
+  sentence = np.asarray(sentence, np.int64)
+  if sentence.shape != (len(hypotheses),):
+    raise ValueError(
+      f"sentence has shape {sentence.shape}, hypotheses are {len(hypotheses)}"
+    )
+  out = np.zeros((len(hypotheses), size), np.float64)
+  if not len(hypotheses):
+    return out
+  if sentence.min() < 0 or sentence.max() >= len(references):
+    raise ValueError(f"sentence numbers outside 0..{len(references) - 1}")
+  rows = np.arange(len(sentence))
+  if np.any(sentence[1:] < sentence[:-1]):
+    rows = np.argsort(sentence, kind="stable")
+  ordered = sentence[rows]
+  breaks = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+  starts = np.concatenate([np.zeros(1, np.int64), breaks, [len(rows)]])
+  sentences = ordered[starts[:-1]]
+
+  inputs = (
+    sentences,
+    starts,
+    rows,
+    read_only(hypotheses.flat, np.int32),
+    read_only(hypotheses.offsets, np.int64),
+    read_only(references.tokens.flat, np.int32),
+    read_only(references.tokens.offsets, np.int64),
+    read_only(references.first, np.int64),
+    *arguments,
+  )
+
+  def work(low: int, high: int) -> None:
+    kernel(low, high, *inputs, out)
+
+  threads = threads_lib.available() if threads is None else threads
+  if threads <= 1 or len(rows) < _SERIAL_LIMIT or len(sentences) == 1:
+    work(0, len(sentences))
+    return out
+  targets = np.linspace(0, len(rows), threads * _CHUNKS_PER_THREAD + 1)
+  cuts = np.unique(np.searchsorted(starts, targets))
+  with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+    list(pool.map(work, cuts[:-1].tolist(), cuts[1:].tolist()))
+  return out
+
+
+def read_only(array: np.ndarray, dtype: Any) -> np.ndarray:
+  """Returns a view that cannot be written to.
+
+  Mapped files are read-only, fresh arrays are not; kernels would be compiled
+  for each kind if they were not made alike.
+  """
+  view = np.ascontiguousarray(array, dtype).view()
+  view.flags.writeable = False
+  return view
