@@ -1,0 +1,1 @@
+"""The hypergraph core: charts, beam search, forests, derivations."""

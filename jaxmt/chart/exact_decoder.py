@@ -1,0 +1,50 @@
+"""Exact search with a model: matching without limits, then `exact_search`."""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.chart import decoder, exact
+from jaxmt.chart.exact import ExactResult
+from jaxmt.chart.model import Model, Source
+from jaxmt.grammar import match
+from jaxmt.grammar.match import Matches
+
+
+def search_exactly(
+  model: Model, source: Source, *, limit: int
+) -> tuple[Matches, ExactResult, np.ndarray]:
+  """Searches every derivation of the sentences.
+
+  Args:
+    model: the model.
+    source: N sentences.
+    limit: candidates a sentence may take.
+
+  Returns:
+    The rule applications, the result, and each sentence's root cell among
+    `result.beams`, int `[N]`; cell 0 is that of no derivation.
+  """
+  limits = dataclasses.replace(
+    model.limits, applications=max(len(model.table), 1)
+  )
+  found = match.match(
+    source.ids,
+    table=model.table,
+    trie=model.trie,
+    ranked=model.ranked,
+    scores=np.concatenate([model.columns.score, source.columns.score]),
+    copies=source.copies,
+    config=limits,
+    spans=source.spans,
+    width=model.arity,
+  )
+  result = exact.exact_search(
+    found,
+    rules=model.columns,
+    copies=source.columns,
+    lm=model.lm,
+    weights=decoder.search_weights(model),
+    limit=limit,
+  )
+  return found, result, np.where(found.goal >= 0, found.goal + 1, 0)

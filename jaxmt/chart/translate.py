@@ -1,0 +1,244 @@
+"""Translating text: lines in, translations and their explanations out."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt.chart import decoder, derivation, exact, exact_decoder
+from jaxmt.chart.decoder import DecodeConfig, Result
+from jaxmt.chart.derivation import Derivations
+from jaxmt.chart.model import Model, Source, make_source, select_source
+from jaxmt.data.ragged import Ragged
+from jaxmt.data.vocabulary import intern
+from jaxmt.grammar import table as tables
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translation:
+  """The translation of a piece of a line.
+
+  Attributes:
+    text: target words with spaces between.
+    score: model score.
+    features: value of each of `Model.feature_names`, float64 `[F]`.
+    links: (source position, target position), int32 `[L, 2]`.
+    tree: the derivation as one line.
+  """
+
+  text: str
+  score: float
+  features: np.ndarray
+  links: np.ndarray
+  tree: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pieces:
+  """Lines cut into pieces short enough to decode.
+
+  Attributes:
+    lines: the pieces.
+    row: the line each comes from, int64 `[P]`.
+    first: position of its first word in that line, int64 `[P]`.
+    cut: the lines that were cut, rising.
+  """
+
+  lines: list[str]
+  row: np.ndarray
+  first: np.ndarray
+  cut: tuple[int, ...]
+
+
+def cut_lines(lines: Sequence[str], *, longest: int) -> Pieces:
+  """Cuts lines of more than `longest` words into pieces of about equal size."""
+  ids, words = intern(lines)
+  lengths = ids.lengths
+  count = np.maximum(-(-lengths // longest), 1)
+  if (count == 1).all():
+    rows = np.arange(len(lines))
+    return Pieces(
+      lines=list(lines), row=rows, first=np.zeros_like(rows), cut=()
+    )
+  out, row, first = [], [], []
+  for number, line in enumerate(lines):
+    if count[number] == 1:
+      out.append(line)
+      row.append(number)
+      first.append(0)
+      continue
+    edges = np.linspace(0, lengths[number], count[number] + 1).astype(int)
+    for begin, end in itertools.pairwise(edges):
+      out.append(" ".join(words[k] for k in ids[number][begin:end]))
+      row.append(number)
+      first.append(int(begin))
+  return Pieces(
+    lines=out,
+    row=np.array(row),
+    first=np.array(first),
+    cut=tuple(np.flatnonzero(count > 1).tolist()),
+  )
+
+
+def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
+  """Gives each piece the constituents that lie within it, shifted."""
+  rows = []
+  for piece, row in enumerate(pieces.row):
+    first, length = pieces.first[piece], source.lengths[piece]
+    own = spans[row]
+    inside = (own[:, 0] >= first) & (own[:, 1] <= first + length)
+    shift = np.array([first, first, 0], np.int32)
+    rows.append(own[inside] - shift)
+  lengths = [len(row) for row in rows]
+  return Ragged(
+    flat=np.concatenate(rows) if rows else spans.flat[:0],
+    offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+  )
+
+
+def translate(
+  model: Model,
+  pieces: Pieces,
+  *,
+  config: DecodeConfig,
+  mesh: Mesh | None = None,
+  spans: Ragged | None = None,
+  on_batch: Callable[[list[Result]], None] | None = None,
+) -> list[Translation]:
+  """Translates pieces of text.
+
+  Args:
+    model: rules, language model, weights.
+    pieces: what to translate.
+    config: how.
+    mesh: devices, or None for one.
+    spans: constituents of the whole lines, for tree-to-string rules.
+    on_batch: called with each batch's results, for forests or progress.
+
+  Returns:
+    One translation per piece.
+  """
+  source = make_source(model, pieces.lines)
+  if spans is not None:
+    source = dataclasses.replace(
+      source, spans=cut_spans(spans, pieces, source.ids)
+    )
+  out: list[Translation | None] = [None] * len(source)
+  for parts in decoder.decode(model, source, config=config, mesh=mesh):
+    for part in parts:
+      read = explain(model, part.source, part.best())
+      for row, one in zip(part.rows.tolist(), read, strict=True):
+        out[row] = one
+    if on_batch is not None:
+      on_batch(parts)
+  return [one for one in out if one is not None]
+
+
+def translate_exactly(
+  model: Model, pieces: Pieces, *, spans: Ragged | None = None, limit: int
+) -> list[Translation | None]:
+  """Translates without pruning; None where that takes over `limit` steps."""
+  source = make_source(model, pieces.lines)
+  if spans is not None:
+    source = dataclasses.replace(
+      source, spans=cut_spans(spans, pieces, source.ids)
+    )
+  out: list[Translation | None] = []
+  for row in range(len(source)):
+    one = select_source(source, np.array([row]))
+    found, result, root = exact_decoder.search_exactly(model, one, limit=limit)
+    layout = exact.identity_layout(found)
+    best = derivation.best(
+      found,
+      layout,
+      score=result.beams.score,
+      back=result.beams.back,
+      root=root,
+    )
+    read = explain(model, one, best)
+    out.append(read[0] if result.complete[0] else None)
+  return out
+
+
+def assemble(
+  done: Sequence[Translation], pieces: Pieces, *, size: int
+) -> list[Translation]:
+  """Joins the translations of the pieces of each of `size` lines."""
+  if not pieces.cut:
+    return list(done)
+  out: list[list[tuple[int, Translation]]] = [[] for _ in range(size)]
+  for one, row, first in zip(
+    done, pieces.row.tolist(), pieces.first.tolist(), strict=True
+  ):
+    out[row].append((first, one))
+  return [_joined(parts) for parts in out]
+
+
+def _joined(parts: list[tuple[int, Translation]]) -> Translation:
+  if len(parts) == 1:
+    return parts[0][1]
+  links, words = [], 0
+  for first, one in parts:
+    links.append(one.links + np.array([first, words], np.int32))
+    words += len(one.text.split())
+  return Translation(
+    text=" ".join(one.text for _, one in parts if one.text),
+    score=sum(one.score for _, one in parts),
+    features=np.sum([one.features for _, one in parts], axis=0),
+    links=np.concatenate(links),
+    tree=" ".join(one.tree for _, one in parts),
+  )
+
+
+def explain(
+  model: Model, source: Source, derivations: Derivations
+) -> list[Translation]:
+  """Reads everything off derivations."""
+  yields = derivation.read_off(model, derivations)
+  texts = derivation.strings(model, source, yields.words)
+  values = derivation.features(model, source, derivations, yields.words)
+  trees = tree_lines(model, source, derivations)
+  return [
+    Translation(
+      text=texts[row],
+      score=float(derivations.score[row]),
+      features=values[row],
+      links=yields.links[row],
+      tree=trees[row],
+    )
+    for row in range(len(derivations))
+  ]
+
+
+def tree_lines(
+  model: Model, source: Source, derivations: Derivations
+) -> list[str]:
+  """Writes derivations as brackets: `(X[0:2] das X0 | the X0 (X[1:2] ...))`."""
+  size = len(model.table)
+  out = []
+  for row in range(len(derivations)):
+    done: dict[int, str] = {}
+    first, last = derivations.offsets[row], derivations.offsets[row + 1]
+    for node in range(last - 1, first - 1, -1):  # children come after parents
+      rule = int(derivations.rule[node])
+      if rule < size:
+        left, sides = tables.rule_text(model.table, rule).split(" -> ", 1)
+      else:
+        word = source.words[rule - size - 1]
+        left, sides = "X", f"{word} | {word}"
+      below = [done[c] for c in derivations.child[node].tolist() if c >= 0]
+      span = f"{derivations.begin[node]}:{derivations.end[node]}"
+      done[node] = f"({' '.join([f'{left}[{span}]', sides, *below])})"
+    out.append(done[first] if last > first else "()")
+  return out
+
+
+def feature_text(model: Model, values: np.ndarray) -> str:
+  """Writes the features that are not 0 as `name=value`."""
+  return " ".join(
+    f"{name}={value:.6g}"
+    for name, value in zip(model.feature_names, values.tolist(), strict=True)
+    if value
+  )
