@@ -1,0 +1,1 @@
+"""Features: names and ids, sparse vectors, weights files, templates."""

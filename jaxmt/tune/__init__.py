@@ -1,0 +1,5 @@
+"""Learning weights: pools of candidates, MERT, PRO, MIRA, ramps, gradients.
+
+Every method is `optimise(pool, weights, config, seed) -> (weights, history)`;
+`jaxmt.tune.methods` has them by name and `jaxmt.tune.loop` the outer loop.
+"""

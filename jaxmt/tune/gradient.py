@@ -1,0 +1,179 @@
+"""Minimising a loss over the pool by its gradient.
+
+Batch: L-BFGS driven from the host (little to compile) or by optax (all on the
+device), and OWL-QN for L1. Stochastic: see `jaxmt.tune.stochastic`. All
+sentences of a step are one jitted
+computation; with `devices > 1` they are spread over a mesh and only summed
+statistics cross it.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from jaxmt import parallel
+from jaxmt.tune import owlqn, stochastic
+from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.objective import Objective, check, value
+from jaxmt.tune.padded import PaddedPool, pad_pool
+from jaxmt.tune.pool import KBestPool
+
+STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")
+OPTIMIZERS = ("lbfgs", "optax-lbfgs", "owlqn", *STOCHASTIC)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientConfig:
+  """What to minimise, and how.
+
+  Attributes:
+    objective: the loss.
+    metric: what costs and the choice of iterate are measured by.
+    optimizer: one of `OPTIMIZERS`.
+    steps: of L-BFGS and OWL-QN.
+    chunk: an iterate is offered every so many of these steps.
+    passes: of the stochastic optimizers.
+    batch_size: sentences per stochastic step.
+    rate: of the stochastic optimizers.
+    l1: strength of the absolute-value penalty (owlqn, fobos, rda).
+    temperatures: deterministic annealing: run once per value, each from the
+      end of the one before; empty runs once.
+    scales: the same for `objective.scale`.
+    devices: how many to spread sentences over.
+  """
+
+  objective: Objective
+  metric: str = "bleu"
+  optimizer: str = "lbfgs"
+  steps: int = 100
+  chunk: int = 10
+  passes: int = 20
+  batch_size: int = 32
+  rate: float = 0.01
+  l1: float = 0.0
+  temperatures: tuple[float, ...] = ()
+  scales: tuple[float, ...] = ()
+  devices: int = 1
+
+
+@functools.partial(jax.jit, static_argnames=("steps",))
+def _lbfgs_steps(weights, state, initial, padded, objective, *, steps):
+  """Runs some L-BFGS steps: `(weights, state)`."""
+  loss = functools.partial(
+    value, initial=initial, padded=padded, objective=objective
+  )
+  method = optax.lbfgs()
+  value_and_grad = optax.value_and_grad_from_state(loss)
+
+  def step(_, carry):
+    weights, state = carry
+    level, gradient = value_and_grad(weights, state=state)
+    updates, state = method.update(
+      gradient, state, weights, value=level, grad=gradient, value_fn=loss
+    )
+    return optax.apply_updates(weights, updates), state
+
+  return jax.lax.fori_loop(0, steps, step, (weights, state))
+
+
+@jax.jit
+def value_and_gradient(
+  weights: Array, initial: Array, padded: PaddedPool, objective: Objective
+) -> tuple[Array, Array]:
+  """Returns the regularised loss and its gradient in `weights`."""
+  return jax.value_and_grad(value)(weights, initial, padded, objective)
+
+
+def _stages(config: GradientConfig) -> list[Objective]:
+  """The objectives to minimise one after the other."""
+  base = config.objective
+  stages = [dataclasses.replace(base, scale=s) for s in config.scales] or [base]
+  if config.temperatures:
+    stages = [
+      dataclasses.replace(stage, temperature=t)
+      for stage in stages
+      for t in config.temperatures
+    ]
+  return stages
+
+
+def optimise(
+  pool: KBestPool, weights: np.ndarray, config: GradientConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """Minimises `config.objective`; arguments as in `mira.optimise`."""
+  if config.optimizer not in OPTIMIZERS:
+    raise ValueError(f"optimizer '{config.optimizer}' is none of {OPTIMIZERS}")
+  check(config.objective, pool.statistics[config.metric].shape[1])
+  padded = pad_pool(pool, config.metric, multiple=config.devices)
+  if config.devices > 1:
+    padded = parallel.split(parallel.make_mesh(config.devices), padded)
+  chooser = Chooser(pool, weights, config.metric)
+  current = jnp.asarray(weights, jnp.float32)
+  for number, objective in enumerate(_stages(config)):
+    current = _minimise(
+      current, padded, objective, config, chooser, seed=seed + number
+    )
+  return chooser.best, chooser.history
+
+
+def _minimise(current, padded, objective, config, chooser, *, seed):
+  """Runs one stage; offers iterates, returns the last."""
+  initial = current
+
+  def evaluate(weights):
+    return value_and_gradient(weights, initial, padded, objective)
+
+  def offer(weights, step):
+    level, _ = evaluate(weights)
+    chooser.offer(
+      np.asarray(weights, np.float64), {"step": step, "loss": float(level)}
+    )
+
+  if config.optimizer in ("lbfgs", "owlqn"):
+    found = owlqn.minimise(
+      lambda w: _to_float64(evaluate(jnp.asarray(w, jnp.float32))),
+      np.asarray(current, np.float64),
+      l1=config.l1 if config.optimizer == "owlqn" else 0.0,
+      steps=config.steps,
+    )
+    for step, iterate in enumerate(found):
+      if (step + 1) % config.chunk == 0 or step + 1 == len(found):
+        offer(jnp.asarray(iterate, jnp.float32), step + 1)
+    return jnp.asarray(found[-1], jnp.float32) if found else current
+  if config.optimizer == "optax-lbfgs":
+    state = optax.lbfgs().init(current)
+    for done in range(0, config.steps, config.chunk):
+      steps = min(config.chunk, config.steps - done)
+      current, state = _lbfgs_steps(
+        current, state, initial, padded, objective, steps=steps
+      )
+      if not np.isfinite(np.asarray(current)).all():
+        break
+      offer(current, done + steps)
+    return current
+  for number, iterate in enumerate(
+    stochastic.passes(
+      initial,
+      padded,
+      objective,
+      kind=config.optimizer,
+      rate=config.rate,
+      l1=config.l1,
+      batch_size=config.batch_size,
+      count=config.passes,
+      seed=seed,
+    )
+  ):
+    current = iterate
+    offer(current, number + 1)
+  return current
+
+
+def _to_float64(pair):
+  level, gradient = pair
+  return float(level), np.asarray(gradient, np.float64)

@@ -1,0 +1,197 @@
+"""Reading and writing k-best lists: cdec/jaxmt, Moses, Joshua, Travatar.
+
+    cdec, Joshua  0 ||| text ||| a=1 b=-2.5 ||| -4.5
+    Moses         0 ||| text ||| LM0= -43.7 TM0= -62.0 -94.6 ||| -14.68
+    old Moses     0||| text  ||| d: 0 -7.66 lm: -41.3 ||| -14.6262
+    Travatar      0 ||| text ||| -12.3 ||| a=-4.5 w=3
+
+One compiled scanner reads all of them: `name=value` (split at the last `=`), a
+name ended by `=` or `:` and followed by values, or bare numbers. Several values
+under one name become `name_0`, `name_1`, ...; bare numbers `feature_0`, ...
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxmt.data import scan
+from jaxmt.errors import InputError
+from jaxmt.features import sparse
+from jaxmt.tune import kbest_scan
+
+FORMATS = ("cdec", "moses", "joshua", "travatar")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidates:
+  """N translations with their features, in any order.
+
+  Attributes:
+    sentence: the sentence each translates, int64 `[N]`.
+    lines: their text.
+    features: one sparse vector each.
+    names: the name of each feature id.
+  """
+
+  sentence: np.ndarray
+  lines: list[str]
+  features: sparse.SparseRows
+  names: tuple[str, ...]
+
+  def __len__(self) -> int:
+    return len(self.lines)
+
+
+def parse_kbest(
+  data: bytes, *, path: str | None = None, kind: str | None = None
+) -> Candidates:
+  """Reads a k-best list.
+
+  Args:
+    data: the file's uncompressed content.
+    path: for error messages.
+    kind: one of `FORMATS`, or None to tell from the first line. Only
+      "travatar" differs: its score stands before the features.
+
+  Raises:
+    InputError: naming file and line, for lines without a sentence number, text
+      and features, or with a value that is no number.
+  """
+  if kind is not None and kind not in FORMATS:
+    raise ValueError(f"k-best format '{kind}' is none of {FORMATS}")
+  if data and data[-1:] != b"\n":
+    data += b"\n"
+  buffer = np.frombuffer(data, np.uint8)
+  fields, numbers, lines, bad = kbest_scan.scan_fields(buffer)
+  if bad >= 0:
+    cause = "expected 'number ||| text ||| features ...'"
+    raise InputError(cause, path=path, line=int(bad) + 1)
+  place = 2
+  if kind == "travatar" or (
+    kind is None and len(numbers) and _score_first(data, fields[0])
+  ):
+    place = 3
+    missing = np.flatnonzero(fields[:, 3, 0] < 0)
+    if len(missing):
+      cause = "no features after the score"
+      raise InputError(cause, path=path, line=int(lines[missing[0]]) + 1)
+  names, features = _features(buffer, fields[:, place], lines, path)
+  try:
+    text = scan.strings(buffer, fields[:, 1, 0], fields[:, 1, 1])
+  except UnicodeDecodeError as error:
+    line = _line_of_bad_text(data)
+    raise InputError("not UTF-8", path=path, line=line) from error
+  return Candidates(
+    sentence=numbers, lines=text, features=features, names=names
+  )
+
+
+def _line_of_bad_text(data: bytes) -> int:
+  try:
+    data.decode("utf-8")
+  except UnicodeDecodeError as error:
+    return data.count(b"\n", 0, error.start) + 1
+  return 1
+
+
+def _score_first(data: bytes, fields: np.ndarray) -> bool:
+  """Whether the third field is one number and the fourth has `=`."""
+  if fields[3, 0] < 0:
+    return False
+  third = data[fields[2, 0] : fields[2, 1]].split()
+  fourth = data[fields[3, 0] : fields[3, 1]]
+  try:
+    return (
+      len(third) == 1 and b"=" in fourth and float(third[0]) == float(third[0])
+    )
+  except ValueError:
+    return False
+
+
+def _features(buffer, spans, lines, path):
+  """Feature names and canonical sparse rows of the feature fields."""
+  starts, ends, part, values, kinds, offsets = kbest_scan.scan_features(
+    buffer, np.ascontiguousarray(spans)
+  )
+  for place in np.flatnonzero(kinds):
+    text = buffer[int(values[place]) : int(kinds[place])].tobytes()
+    try:
+      if b"_" in text:
+        raise ValueError
+      values[place] = float(text)
+    except ValueError as error:
+      row = int(np.searchsorted(offsets, place, side="right")) - 1
+      shown = text.decode("utf-8", "replace")
+      raise InputError(
+        f"no number: '{shown}'", path=path, line=int(lines[row]) + 1
+      ) from error
+  ids, first = scan.intern_spans(buffer, starts, ends)
+  bases = scan.strings(buffer, starts[first], ends[first])
+  parts = int(part.max(initial=0)) + 1
+  if parts == 1 and "" not in bases:
+    return tuple(bases), sparse.canonical(ids, values, offsets)
+  several = np.zeros(len(bases), bool)
+  several[ids[part > 0]] = True
+  keys, ids = np.unique(
+    ids.astype(np.int64) * parts + part, return_inverse=True
+  )
+  names = []
+  for key in keys.tolist():
+    base, index = bases[key // parts], key % parts
+    if not base:
+      names.append(f"feature_{index}")
+    else:
+      names.append(f"{base}_{index}" if several[key // parts] else base)
+  if len(set(names)) < len(names):
+    raise InputError("two features have the same name", path=path)
+  return tuple(names), sparse.canonical(ids, values, offsets)
+
+
+def concatenate(parts: Sequence[Candidates]) -> Candidates:
+  """Returns all candidates, with one numbering of their features."""
+  names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+  index = {name: number for number, name in enumerate(names)}
+  features = []
+  for part in parts:
+    table = np.array([index[name] for name in part.names], np.int32)
+    features.append(sparse.renumber(part.features, table))
+  return Candidates(
+    sentence=np.concatenate([part.sentence for part in parts]),
+    lines=[line for part in parts for line in part.lines],
+    features=sparse.concatenate(features),
+    names=names,
+  )
+
+
+def format_kbest(
+  candidates: Candidates, scores: np.ndarray, *, kind: str = "cdec"
+) -> list[str]:
+  """Returns the lines of a k-best list.
+
+  Args:
+    candidates: in the order they are to be written.
+    scores: model scores, `[N]`.
+    kind: one of `FORMATS`; Moses' sparse form `name= value` is used for all
+      features.
+  """
+  if kind not in FORMATS:
+    raise ValueError(f"k-best format '{kind}' is none of {FORMATS}")
+  glue = "= " if kind == "moses" else "="
+  offsets = candidates.features.offsets.tolist()
+  cells = [
+    f"{candidates.names[number]}{glue}{value!r}"
+    for number, value in zip(
+      candidates.features.ids.tolist(),
+      candidates.features.values.tolist(),
+      strict=True,
+    )
+  ]
+  out = []
+  rows = zip(candidates.sentence.tolist(), candidates.lines, strict=True)
+  for row, (sentence, text) in enumerate(rows):
+    features = " ".join(cells[offsets[row] : offsets[row + 1]])
+    score = repr(float(scores[row]))
+    tail = [score, features] if kind == "travatar" else [features, score]
+    out.append(" ||| ".join([str(sentence), text, *tail]))
+  return out

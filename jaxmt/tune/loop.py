@@ -1,0 +1,294 @@
+"""The outer loop: decode, merge, optimise, and judge by decoding again.
+
+Survey, Fig 3 (batch) and Fig 8 (online); Gimpel (2012), Algorithm 1. The
+decoder is a function, so the loop serves any: it gets weights and sentence
+numbers and returns candidates, the best of each sentence first.
+
+Weights are judged by what the decoder makes of them, never by re-ranking the
+pool, and the best-judged ones are returned. A run stopped at any round goes on
+from its last `LoopState` with the same result.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmt.features import sparse
+from jaxmt.features import weights as weight_files
+from jaxmt.metrics import text
+from jaxmt.tune import kbest, scoring
+from jaxmt.tune.methods import Method
+from jaxmt.tune.pool import (
+  find_metric,
+  make_pool,
+  to_candidates,
+  with_statistics,
+)
+
+Weights = Mapping[str, float]
+# (weights, sentence numbers) -> candidates of these sentences, best first.
+Decode = Callable[[Weights, np.ndarray], kbest.Candidates]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopConfig:
+  """How long to go on, and what to keep.
+
+  Attributes:
+    metric: what the decoder's 1-best is judged by.
+    rounds: T; there are T optimisations and T + 1 decodings.
+    merge: whether candidates of earlier rounds stay in the pool.
+    batch_size: 0 decodes all sentences, then optimises; otherwise each round
+      goes through the sentences in random batches of this size, updating after
+      each on its candidates alone (online learning).
+    min_change: stop when no weight moves by more, relative to the largest.
+    patience: stop after so many rounds without a better score; 0: never.
+  """
+
+  metric: str = "bleu"
+  rounds: int = 10
+  merge: bool = True
+  batch_size: int = 0
+  min_change: float = 1e-6
+  patience: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LoopState:
+  """Everything a later round depends on.
+
+  Attributes:
+    round: decodings done.
+    weights: for the next decoding.
+    best_weights: those of the best score so far.
+    best_score: of the decoder's output, higher is better in any metric.
+    candidates: the merged pool, or None.
+    history: one record per round.
+    finished: whether a stop rule has fired.
+  """
+
+  round: int
+  weights: dict[str, float]
+  best_weights: dict[str, float]
+  best_score: float
+  candidates: kbest.Candidates | None
+  history: tuple[dict[str, Any], ...]
+  finished: bool = False
+
+
+def begin(weights: Weights) -> LoopState:
+  """Returns the state before the first decoding."""
+  return LoopState(
+    round=0,
+    weights=dict(weights),
+    best_weights=dict(weights),
+    best_score=-np.inf,
+    candidates=None,
+    history=(),
+  )
+
+
+def run(
+  decode: Decode,
+  references: text.ReferenceLines,
+  method: Method,
+  state: LoopState,
+  config: LoopConfig,
+  seed: int,
+  *,
+  on_round: Callable[[LoopState], None] = lambda state: None,
+) -> LoopState:
+  """Tunes weights with a decoder in the loop.
+
+  Args:
+    decode: see `Decode`.
+    references: for each of B sentences its references.
+    method: from `jaxmt.tune.methods`, configured for `config.metric`.
+    state: `begin(weights)`, or the last state of an interrupted run.
+    config: see `LoopConfig`.
+    seed: each round's own seed comes from it and the round's number.
+    on_round: called with the state after each round, e.g. to save it.
+
+  Returns:
+    The last state; `best_weights` are the result.
+  """
+  while not state.finished:
+    state = _one_round(decode, references, method, state, config, seed)
+    on_round(state)
+  return state
+
+
+def _round_seed(seed: int, number: int, part: int = 0) -> int:
+  return int(np.random.SeedSequence([seed, number, part]).generate_state(1)[0])
+
+
+def _one_round(decode, references, method, state, config, seed) -> LoopState:
+  everything = np.arange(len(references))
+  found = decode(state.weights, everything)
+  record, score = _judge(found, references, config.metric)
+  best_weights, best_score = state.best_weights, state.best_score
+  improved = score > best_score
+  if improved:
+    best_weights, best_score = dict(state.weights), score
+  pool, known = _pooled(state.candidates, found, references, config)
+  record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
+  idle = 0 if improved else 1 + _idle(state.history)
+  record["idle"] = idle
+  enough = config.patience > 0 and idle >= config.patience
+  stuck = config.merge and config.batch_size == 0 and len(pool) == known
+  weights = state.weights
+  finished = state.round >= config.rounds or enough or stuck
+  if not finished:
+    if config.batch_size:
+      weights = _online(decode, references, method, state, config, seed)
+    else:
+      round_seed = _round_seed(seed, state.round)
+      weights, details = _optimised(method, pool, weights, round_seed)
+      record |= details
+    record["change"] = _change(state.weights, weights)
+    finished = record["change"] <= config.min_change
+  keep = config.merge and config.batch_size == 0
+  return LoopState(
+    round=state.round + 1,
+    weights=weights,
+    best_weights=best_weights,
+    best_score=best_score,
+    candidates=to_candidates(pool) if keep else None,
+    history=(*state.history, record),
+    finished=finished,
+  )
+
+
+def _idle(history) -> int:
+  return history[-1]["idle"] if history else 0
+
+
+def _judge(found, references, metric):
+  """Scores the first candidate of each sentence: `(record, score)`."""
+  kind = find_metric(metric)
+  _, first = np.unique(found.sentence, return_index=True)
+  lines = [""] * len(references)
+  for row in first.tolist():
+    lines[int(found.sentence[row])] = found.lines[row]
+  known = text.encode_references(references, unit=kind.unit)
+  statistics = kind.statistics(
+    kind.prepare(known.references),
+    known.encode(lines),
+    np.arange(len(references)),
+  )
+  value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
+  words = sum(len(line.split()) for line in lines)
+  ratio = words / max(1, sum(len(refs[0].split()) for refs in references))
+  record = {"score": value, "length_ratio": ratio}
+  return record, value if kind.higher_is_better else -value
+
+
+def _pooled(earlier, found, references, config):
+  """The pool of this round and how many of it were known before."""
+  sentences = len(references)
+  if earlier is None or not config.merge:
+    pool, known = make_pool(found, sentences=sentences), 0
+  else:
+    known = len(make_pool(earlier, sentences=sentences))
+    both = kbest.concatenate([earlier, found])
+    pool = make_pool(both, sentences=sentences)
+  return with_statistics(pool, references, [config.metric]), known
+
+
+def _optimised(method, pool, weights, seed):
+  """New weights and what to note about them."""
+  start = weight_files.to_vector(weights, pool.names)
+  tuned, history = method.optimise(pool, start, method.config, seed)
+  metric = method.config.metric
+  details = {"pool_score": scoring.pool_score(pool, tuned, metric)}
+  if history and "loss" in history[-1]:
+    details["loss"] = history[-1]["loss"]
+  result = dict(weights)
+  result |= weight_files.from_vector(
+    tuned, pool.names, keep=pool.dense.shape[1]
+  )
+  for name in pool.names:
+    if name in weights and name not in result:
+      result[name] = 0.0
+  return result, details
+
+
+def _online(decode, references, method, state, config, seed):
+  """One pass of small steps, each on the candidates of a batch alone."""
+  rng = np.random.default_rng(_round_seed(seed, state.round))
+  order = rng.permutation(len(references))
+  weights = state.weights
+  for part, low in enumerate(range(0, len(order), config.batch_size)):
+    batch = np.sort(order[low : low + config.batch_size])
+    found = decode(weights, batch)
+    place = np.searchsorted(batch, found.sentence)
+    local = dataclasses.replace(found, sentence=place)
+    pool = make_pool(local, sentences=len(batch))
+    refs = [references[number] for number in batch.tolist()]
+    pool = with_statistics(pool, refs, [config.metric])
+    part_seed = _round_seed(seed, state.round, part + 1)
+    weights, _ = _optimised(method, pool, weights, part_seed)
+  return weights
+
+
+def _change(before: Weights, after: Weights) -> float:
+  """The largest move of a weight, relative to the largest weight."""
+  names = sorted(set(before) | set(after))
+  old = weight_files.to_vector(before, names)
+  new = weight_files.to_vector(after, names)
+  size = max(np.abs(old).max(initial=0.0), np.abs(new).max(initial=0.0))
+  return float(np.abs(new - old).max(initial=0.0) / size) if size else 0.0
+
+
+def to_arrays(state: LoopState) -> dict[str, np.ndarray]:
+  """Returns the state as arrays, to be saved by the caller."""
+  facts = {
+    "round": state.round,
+    "weights": state.weights,
+    "best_weights": state.best_weights,
+    "best_score": state.best_score,
+    "history": list(state.history),
+    "finished": state.finished,
+    "pool": state.candidates is not None,
+  }
+  arrays = {"facts": _packed(json.dumps(facts))}
+  if state.candidates is not None:
+    pool = state.candidates
+    arrays |= {
+      "sentence": pool.sentence,
+      "lines": _packed("\n".join(pool.lines)),
+      "names": _packed("\n".join(pool.names)),
+      "ids": pool.features.ids,
+      "values": pool.features.values,
+      "offsets": pool.features.offsets,
+    }
+  return arrays
+
+
+def _packed(string: str) -> np.ndarray:
+  return np.frombuffer(string.encode("utf-8"), np.uint8)
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray]) -> LoopState:
+  """Returns the state that `to_arrays` wrote."""
+  facts = json.loads(arrays["facts"].tobytes())
+  candidates = None
+  if facts.pop("pool"):
+    sentence = np.asarray(arrays["sentence"], np.int64)
+    lines = arrays["lines"].tobytes().decode("utf-8").split("\n")
+    names = arrays["names"].tobytes().decode("utf-8").split("\n")
+    candidates = kbest.Candidates(
+      sentence=sentence,
+      lines=lines if len(sentence) else [],
+      features=sparse.SparseRows(
+        ids=np.asarray(arrays["ids"], np.int32),
+        values=np.asarray(arrays["values"], np.float64),
+        offsets=np.asarray(arrays["offsets"], np.int64),
+      ),
+      names=tuple(names) if names != [""] else (),
+    )
+  facts["history"] = tuple(facts["history"])
+  return LoopState(candidates=candidates, **facts)

@@ -1,0 +1,97 @@
+"""Parameter mixing: tune shards apart, then average (survey, section 7.1)."""
+
+import concurrent.futures
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.pool import KBestPool, take_sentences
+
+Optimise = Callable[..., tuple[np.ndarray, list[dict]]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MixingConfig:
+  """How to mix.
+
+  Attributes:
+    inner: the config of the method run on each shard.
+    metric: what the mixed weights are scored by.
+    shards: sentences are dealt out to so many.
+    rounds: 1 mixes once at the end; more start again from the mixture.
+    keep: sparse features kept after each mixing, those whose column of shard
+      weights has the largest norm; 0 keeps all.
+    norm: 1 or 2, the norm of `keep`.
+    threads: 0 leaves the number to Python.
+  """
+
+  inner: Any
+  metric: str = "bleu"
+  shards: int = 4
+  rounds: int = 1
+  keep: int = 0
+  norm: int = 2
+  threads: int = 0
+
+
+def select_columns(
+  stacked: np.ndarray, *, dense: int, keep: int, norm: int
+) -> np.ndarray:
+  """Returns the mean of shard weights with only the strongest columns.
+
+  Args:
+    stacked: `[shards, D + F]`.
+    dense: D; these are always kept.
+    keep: how many of the others; 0 means all.
+    norm: 1 or 2.
+
+  Returns:
+    `[D + F]`; columns not kept are 0 (Simianer et al. 2012).
+  """
+  mean = stacked.mean(0)
+  if not keep or stacked.shape[1] - dense <= keep:
+    return mean
+  strength = np.linalg.norm(stacked[:, dense:], ord=norm, axis=0)
+  order = np.argsort(-strength, kind="stable")
+  mean[dense + order[keep:]] = 0.0
+  return mean
+
+
+def optimise(
+  method: Optimise,
+  pool: KBestPool,
+  weights: np.ndarray,
+  config: MixingConfig,
+  seed: int,
+) -> tuple[np.ndarray, list[dict]]:
+  """Runs `method` on shards of the pool and mixes their weights.
+
+  Shard s holds the sentences s, s + shards, ... The mixture does not depend on
+  the number of threads.
+  """
+  shards = max(1, min(config.shards, pool.sentences))
+  parts = [
+    take_sentences(pool, np.arange(s, pool.sentences, shards))
+    for s in range(shards)
+  ]
+  chooser = Chooser(pool, weights, config.metric)
+  current = np.array(weights, np.float64)
+  for number in range(config.rounds):
+    begin = current
+
+    def work(shard: int, begin=begin, number=number) -> np.ndarray:
+      shard_seed = seed + 1000003 * number + shard
+      return method(parts[shard], begin, config.inner, shard_seed)[0]
+
+    with concurrent.futures.ThreadPoolExecutor(
+      config.threads or None
+    ) as executor:
+      stacked = np.stack(list(executor.map(work, range(shards))))
+    current = select_columns(
+      stacked, dense=pool.dense.shape[1], keep=config.keep, norm=config.norm
+    )
+    chooser.offer(current, {"round": number, "shards": shards})
+  return chooser.best, chooser.history

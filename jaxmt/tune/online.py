@@ -1,0 +1,261 @@
+"""Averaged perceptron and AROW on k-best lists.
+
+Survey, sections 6.2 and 6.4. Both pass over the sentences in a shuffled order
+and return the best pass by pool score.
+"""
+
+import dataclasses
+
+import numpy as np
+from numba import njit
+
+from jaxmt.tune import rows
+from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.pool import KBestPool
+from jaxmt.tune.scoring import sentence_costs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PerceptronConfig:
+  """How to update.
+
+  Attributes:
+    metric: whose sentence costs to use.
+    passes: over the pool.
+    rate: the step; with non-zero initial weights it matters.
+    surrogate: what stands for the reference: "oracle", the candidate of least
+      cost (Eq 29), or "hope", the best of score - cost_scale * cost.
+    cost_scale: see `surrogate`.
+  """
+
+  metric: str = "bleu"
+  passes: int = 30
+  rate: float = 0.01
+  surrogate: str = "hope"
+  cost_scale: float = 10.0
+
+
+@njit(cache=True, nogil=True)
+def _score_list(features, weights, low, high, scores):
+  for row in range(low, high):
+    scores[row - low] = rows.score(features, weights, row)
+
+
+@njit(cache=True, nogil=True)
+def _extreme(scores, costs, low, count, cost_scale):
+  """The place of the largest `score + cost_scale * cost`."""
+  top = 0
+  for k in range(1, count):
+    if (
+      scores[k] + cost_scale * costs[low + k]
+      > scores[top] + cost_scale * costs[low + top]
+    ):
+      top = k
+  return top
+
+
+@njit(cache=True, nogil=True)
+def _cheapest(scores, costs, low, count):
+  """The place of the least cost, ties by score."""
+  top = 0
+  for k in range(1, count):
+    less = costs[low + k] < costs[low + top]
+    same = costs[low + k] == costs[low + top]
+    if less or (same and scores[k] > scores[top]):
+      top = k
+  return top
+
+
+@njit(cache=True, nogil=True)
+def _widest(offsets):
+  width = 0
+  for row in range(len(offsets) - 1):
+    width = max(width, offsets[row + 1] - offsets[row])
+  return width
+
+
+@njit(cache=True, nogil=True)
+def perceptron_pass(
+  features, costs, offsets, order, weights, lagged, steps, rate, hope, room
+):
+  """One pass; changes `weights` and `lagged` (see `mira.mira_pass`).
+
+  Args:
+    features: see `rows.Features`.
+    costs: sentence costs, `[N]`.
+    offsets: int64 `[B + 1]`.
+    order: sentences in the order of the pass.
+    weights: `[D + F]`.
+    lagged: `[D + F]`.
+    steps: sentences seen before.
+    rate: the step.
+    hope: cost scale of the hope; 0 takes the oracle.
+    room: see `rows.room`.
+
+  Returns:
+    `(steps, number of updates)`.
+  """
+  scores = np.empty(_widest(offsets), np.float64)
+  ids = np.empty(room, np.int64)
+  values = np.empty(room, np.float64)
+  updates = 0
+  for sentence in order:
+    low = offsets[sentence]
+    count = offsets[sentence + 1] - low
+    if count == 0:
+      continue
+    _score_list(features, weights, low, low + count, scores)
+    good = _cheapest(scores, costs, low, count)
+    if hope > 0.0:
+      good = _extreme(scores, costs, low, count, -hope)
+    bad = _extreme(scores, costs, low, count, 0.0)
+    if good != bad and costs[low + good] < costs[low + bad]:
+      size = rows.subtract(features, low + good, low + bad, ids, values)
+      rows.add(ids, values, size, rate, weights)
+      rows.add(ids, values, size, rate * steps, lagged)
+      updates += 1
+    steps += 1  # steps without an update count in the average
+  return steps, updates
+
+
+def perceptron(
+  pool: KBestPool, weights: np.ndarray, config: PerceptronConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """Averaged perceptron; arguments as in `mira.optimise`."""
+  if config.surrogate not in ("oracle", "hope"):
+    raise ValueError(f"surrogate '{config.surrogate}' is not oracle or hope")
+  rng = np.random.default_rng(seed)
+  costs = sentence_costs(pool, config.metric)
+  current = np.array(weights, np.float64)
+  lagged = np.zeros_like(current)
+  chooser = Chooser(pool, weights, config.metric)
+  steps = 0
+  for number in range(config.passes):
+    steps, updates = perceptron_pass(
+      rows.features_of(pool),
+      costs,
+      pool.offsets,
+      rng.permutation(pool.sentences),
+      current,
+      lagged,
+      steps,
+      config.rate,
+      config.cost_scale if config.surrogate == "hope" else 0.0,
+      rows.room(pool),
+    )
+    average = current - lagged / max(steps, 1)
+    chooser.offer(average, {"pass": number, "updates": updates})
+  return chooser.best, chooser.history
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ArowConfig:
+  """How to update.
+
+  Attributes:
+    metric: whose sentence costs to use.
+    passes: over the pool.
+    cost_scale: multiplies costs: the margin asked for.
+    variant: "printed" is Eq 64-67 (squared hinge) with the cost difference for
+      the margin; "exact" minimises Eq 63.
+    variance_rate: lambda_var; larger shrinks variances faster.
+    cap: lambda_MIRA of the exact variant.
+    initial_variance: of every weight.
+  """
+
+  metric: str = "bleu"
+  passes: int = 10
+  cost_scale: float = 10.0
+  variant: str = "exact"
+  variance_rate: float = 0.001
+  cap: float = 0.05
+  initial_variance: float = 1.0
+
+
+@njit(cache=True, nogil=True)
+def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
+  """One AROW update on the difference x = (ids, values); diagonal.
+
+  The printed variant keeps the diagonal of the downdated covariance, the exact
+  one adds to the precisions: `1 / variance += rate * x^2`.
+  """
+  spread = 0.0  # x' Sigma x
+  for place in range(size):
+    spread += values[place] ** 2 * variances[ids[place]]
+  if spread <= 0.0 or loss <= 0.0:
+    return
+  beta = 1.0 / (spread + 1.0 / (2.0 * rate))
+  alpha = min(cap, loss / spread) if exact else loss * beta
+  for place in range(size):
+    number = ids[place]
+    weights[number] += alpha * variances[number] * values[place]
+  for place in range(size):
+    number = ids[place]
+    square = values[place] ** 2
+    if exact:
+      variances[number] /= 1.0 + rate * square * variances[number]
+    else:
+      variances[number] -= beta * variances[number] ** 2 * square
+
+
+@njit(cache=True, nogil=True)
+def arow_pass(
+  features, costs, offsets, order, weights, variances, total, *settings
+):
+  """One pass; changes weights, variances and the sum of weights `total`."""
+  exact, rate, cap, room = settings
+  scores = np.empty(_widest(offsets), np.float64)
+  ids = np.empty(room, np.int64)
+  values = np.empty(room, np.float64)
+  updates = 0
+  for sentence in order:
+    low = offsets[sentence]
+    count = offsets[sentence + 1] - low
+    if count == 0:
+      continue
+    _score_list(features, weights, low, low + count, scores)
+    good = _extreme(scores, costs, low, count, -1.0)
+    bad = _extreme(scores, costs, low, count, 1.0)
+    extra = costs[low + bad] - costs[low + good]
+    loss = extra - (scores[good] - scores[bad])
+    if good != bad and extra > 0.0 and loss > 0.0:
+      size = rows.subtract(features, low + good, low + bad, ids, values)
+      arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
+      updates += 1
+  total += weights
+  return updates
+
+
+def arow(
+  pool: KBestPool, weights: np.ndarray, config: ArowConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """AROW between hope and fear; arguments as in `mira.optimise`.
+
+  Offers the weights after each pass and their mean over passes.
+  """
+  if config.variant not in ("printed", "exact"):
+    raise ValueError(f"variant '{config.variant}' is not printed or exact")
+  rng = np.random.default_rng(seed)
+  costs = config.cost_scale * sentence_costs(pool, config.metric)
+  current = np.array(weights, np.float64)
+  variances = np.full_like(current, config.initial_variance)
+  total = np.zeros_like(current)
+  chooser = Chooser(pool, weights, config.metric)
+  for number in range(config.passes):
+    updates = arow_pass(
+      rows.features_of(pool),
+      costs,
+      pool.offsets,
+      rng.permutation(pool.sentences),
+      current,
+      variances,
+      total,
+      config.variant == "exact",
+      config.variance_rate,
+      config.cap,
+      rows.room(pool),
+    )
+    record = {"pass": number, "updates": updates}
+    chooser.offer(total / (number + 1), record)
+    chooser.offer(current, {**record, "mean": False})
+  return chooser.best, chooser.history

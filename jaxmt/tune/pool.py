@@ -1,0 +1,383 @@
+"""The pool: all candidates seen so far, what tuning works on.
+
+B: sentences. N: candidates of all sentences. D: dense features. F: sparse
+features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numba import njit
+
+from jaxmt.data import scan
+from jaxmt.features import selection, sparse
+from jaxmt.metrics import base, registry, text
+from jaxmt.tune import kbest
+
+# With more features than this, only those that are named or common are dense.
+DENSE_LIMIT = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KBestPool:
+  """Candidates grouped by sentence, without duplicates.
+
+  Two candidates are the same if text and features are. A sentence may have no
+  candidate; it then counts for nothing.
+
+  Attributes:
+    offsets: candidates of sentence b are `offsets[b]` up to `offsets[b + 1]`;
+      int64 `[B + 1]`.
+    lines: their text, N strings.
+    dense: float64 `[N, D]`.
+    sparse: N sparse vectors; id f is feature D + f.
+    names: dense names, then sparse names, D + F.
+    statistics: by name of metric, `[N, S]`.
+    dropped: candidates left out because a feature was NaN or infinite.
+  """
+
+  offsets: np.ndarray
+  lines: list[str]
+  dense: np.ndarray
+  sparse: sparse.SparseRows
+  names: tuple[str, ...]
+  statistics: Mapping[str, np.ndarray]
+  dropped: int = 0
+
+  def __len__(self) -> int:
+    return len(self.lines)
+
+  @property
+  def sentences(self) -> int:
+    """B."""
+    return len(self.offsets) - 1
+
+  @property
+  def sentence(self) -> np.ndarray:
+    """The sentence of each candidate, int64 `[N]`."""
+    return np.repeat(np.arange(self.sentences), np.diff(self.offsets))
+
+  @property
+  def width(self) -> int:
+    """The longest list."""
+    return int(np.diff(self.offsets).max(initial=0))
+
+
+def make_pool(
+  candidates: kbest.Candidates,
+  *,
+  sentences: int | None = None,
+  statistics: Mapping[str, np.ndarray] | None = None,
+  dense_names: Sequence[str] | None = None,
+) -> KBestPool:
+  """Groups candidates by sentence and drops duplicates and broken ones.
+
+  Args:
+    candidates: in any order; that order is kept within a sentence.
+    sentences: B; one more than the largest sentence number when None.
+    statistics: of the candidates, by name of metric, `[N, S]`.
+    dense_names: features to store densely, in this order. When None: all if
+      they are few (`DENSE_LIMIT`), else those in at least half of the lists.
+
+  Raises:
+    ValueError: if a candidate's sentence is not below `sentences`.
+  """
+  last = int(candidates.sentence.max(initial=-1))
+  sentences = last + 1 if sentences is None else sentences
+  if last >= sentences:
+    raise ValueError(f"sentence {last} of {sentences}")
+  rows = candidates.features
+  broken = _broken_rows(rows.values, rows.offsets)
+  order = np.argsort(candidates.sentence, kind="stable")
+  order = order[~broken[order]]
+  text_ids = _intern_lines(candidates.lines)
+  kept = order[
+    _first_of_kind(
+      candidates.sentence[order].astype(np.int64),
+      text_ids[order],
+      *_parts(sparse.select(rows, order)),
+    )
+  ]
+  counts = np.bincount(candidates.sentence[kept], minlength=sentences)
+  dense, thin, names = _split_dense(
+    sparse.select(rows, kept),
+    candidates.names,
+    np.repeat(np.arange(sentences), counts),
+    dense_names,
+  )
+  return KBestPool(
+    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    lines=[candidates.lines[row] for row in kept.tolist()],
+    dense=dense,
+    sparse=thin,
+    names=names,
+    statistics={k: v[kept] for k, v in (statistics or {}).items()},
+    dropped=int(broken.sum()),
+  )
+
+
+def _parts(rows: sparse.SparseRows):
+  return rows.ids, rows.values, rows.offsets
+
+
+def _intern_lines(lines: Sequence[str]) -> np.ndarray:
+  """Equal lines get equal ids; int32 `[N]`."""
+  data = scan.join_lines(lines)
+  ends = np.flatnonzero(data == scan.NEWLINE)
+  starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])[: len(ends)]
+  return scan.intern_spans(data, starts, ends)[0]
+
+
+@njit(cache=True, nogil=True)
+def _broken_rows(values, offsets):
+  """Which rows hold NaN or infinity."""
+  out = np.zeros(len(offsets) - 1, np.bool_)
+  for row in range(len(out)):
+    for place in range(offsets[row], offsets[row + 1]):
+      if not np.isfinite(values[place]):
+        out[row] = True
+  return out
+
+
+@njit(cache=True, nogil=True)
+def _same(ids, values, offsets, a, b):
+  low, other = offsets[a], offsets[b]
+  size = offsets[a + 1] - low
+  if offsets[b + 1] - other != size:
+    return False
+  for place in range(size):
+    if (
+      ids[low + place] != ids[other + place]
+      or values[low + place] != values[other + place]
+    ):
+      return False
+  return True
+
+
+@njit(cache=True, nogil=True)
+def _first_of_kind(sentence, text_ids, ids, values, offsets):
+  """Which candidates differ from all before them; bool `[N]`."""
+  total = len(sentence)
+  size = 16
+  while size < 2 * total:
+    size *= 2
+  mask = np.uint64(size - 1)
+  slots = np.full(size, -1, np.int64)
+  kept = np.ones(total, np.bool_)
+  bits = values.view(np.uint64)
+  prime = np.uint64(0x9E3779B97F4A7C15)
+  for row in range(total):
+    key = np.uint64(sentence[row]) * prime + np.uint64(text_ids[row])
+    for place in range(offsets[row], offsets[row + 1]):
+      key = (key ^ bits[place] ^ np.uint64(ids[place])) * prime
+      key ^= key >> np.uint64(29)
+    slot = (key ^ (key >> np.uint64(32))) & mask
+    while slots[slot] >= 0:
+      other = slots[slot]
+      if (
+        sentence[other] == sentence[row]
+        and text_ids[other] == text_ids[row]
+        and _same(ids, values, offsets, row, other)
+      ):
+        kept[row] = False
+        break
+      slot = (slot + np.uint64(1)) & mask
+    if kept[row]:
+      slots[slot] = row
+  return kept
+
+
+def _split_dense(rows, names, sentence, dense_names):
+  """Dense columns, the other features as sparse rows, and all names."""
+  if dense_names is None:
+    dense_names = _common(rows, names, sentence)
+  place = {name: number for number, name in enumerate(names)}
+  dense_names = tuple(dense_names)
+  chosen = [place[name] for name in dense_names if name in place]
+  thin_table = np.full(len(names), 0, np.int32)
+  thin_table[chosen] = -1
+  others = np.flatnonzero(thin_table == 0)
+  thin_table[others] = np.arange(len(others))
+  dense_table = np.full(len(names), -1, np.int32)
+  for column, name in enumerate(dense_names):
+    if name in place:
+      dense_table[place[name]] = column
+  dense = sparse.to_dense(sparse.renumber(rows, dense_table), len(dense_names))
+  all_names = dense_names + tuple(names[other] for other in others.tolist())
+  return dense, sparse.renumber(rows, thin_table), all_names
+
+
+def _common(rows, names, sentence) -> tuple[str, ...]:
+  """Features to store densely: all if few, else those in half of the lists."""
+  if len(names) <= DENSE_LIMIT:
+    return tuple(names)
+  owner = np.repeat(sentence, np.diff(rows.offsets)).astype(np.int64)
+  pairs = np.unique(rows.ids.astype(np.int64) * (1 << 32) + owner)
+  counts = np.bincount(pairs >> 32, minlength=len(names))
+  lists = len(np.unique(sentence))
+  order = np.argsort(-counts, kind="stable")[:DENSE_LIMIT]
+  common = np.sort(order[2 * counts[order] >= lists])
+  return tuple(names[number] for number in common.tolist())
+
+
+def to_candidates(pool: KBestPool) -> kbest.Candidates:
+  """Returns the candidates with all features in one sparse vector each."""
+  width = pool.dense.shape[1]
+  row, column = np.nonzero(pool.dense)
+  counts = np.bincount(row, minlength=len(pool))
+  first = sparse.SparseRows(
+    ids=column.astype(np.int32),
+    values=pool.dense[row, column],
+    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+  )
+  rest = pool.sparse
+  extra = np.diff(rest.offsets)
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts + extra)])
+  ids = np.empty(offsets[-1], np.int32)
+  values = np.empty(offsets[-1], np.float64)
+  mine = np.repeat(offsets[:-1] - first.offsets[:-1], counts)
+  mine += np.arange(len(first.ids))
+  ids[mine], values[mine] = first.ids, first.values
+  theirs = np.repeat(offsets[:-1] + counts - rest.offsets[:-1], extra)
+  theirs += np.arange(len(rest.ids))
+  ids[theirs], values[theirs] = rest.ids + width, rest.values
+  return kbest.Candidates(
+    sentence=pool.sentence,
+    lines=pool.lines,
+    features=sparse.SparseRows(ids=ids, values=values, offsets=offsets),
+    names=pool.names,
+  )
+
+
+def merge(pools: Sequence[KBestPool]) -> KBestPool:
+  """Returns the union of pools over the same sentences, older ones first.
+
+  Metrics that only some of the pools have statistics of are left out. Dense
+  are the features that are dense in any of them.
+
+  Raises:
+    ValueError: if the pools have different numbers of sentences.
+  """
+  sentences = {pool.sentences for pool in pools}
+  if len(sentences) != 1:
+    raise ValueError(f"pools of {sorted(sentences)} sentences")
+  metrics = [
+    name
+    for name in pools[0].statistics
+    if all(name in pool.statistics for pool in pools)
+  ]
+  dense_names = tuple(
+    dict.fromkeys(name for p in pools for name in p.names[: p.dense.shape[1]])
+  )
+  merged = make_pool(
+    kbest.concatenate([to_candidates(pool) for pool in pools]),
+    sentences=sentences.pop(),
+    statistics={
+      name: np.concatenate([pool.statistics[name] for pool in pools])
+      for name in metrics
+    },
+    dense_names=dense_names,
+  )
+  dropped = sum(pool.dropped for pool in pools)
+  return dataclasses.replace(merged, dropped=dropped)
+
+
+def find_metric(name: str) -> base.Metric:
+  """Returns a metric by name."""
+  if name not in registry.METRICS:
+    raise ValueError(f"metric '{name}' is none of {sorted(registry.METRICS)}")
+  return registry.METRICS[name]
+
+
+def with_statistics(
+  pool: KBestPool,
+  references: text.ReferenceLines,
+  metrics: Sequence[str] = ("bleu",),
+) -> KBestPool:
+  """Returns the pool with the statistics of metrics in it.
+
+  Args:
+    pool: B sentences.
+    references: for each of B sentences its references, tokenised like the
+      candidates.
+    metrics: names in `jaxmt.metrics.registry`.
+
+  Raises:
+    ValueError: if B sentences and references do not match.
+  """
+  if len(references) != pool.sentences:
+    raise ValueError(
+      f"{pool.sentences} sentences, references of {len(references)}"
+    )
+  found = dict(pool.statistics)
+  encoded: dict[str, tuple] = {}
+  for name in metrics:
+    metric = find_metric(name)
+    if metric.unit not in encoded:
+      known = text.encode_references(references, unit=metric.unit)
+      encoded[metric.unit] = known.references, known.encode(pool.lines)
+    refs, hypotheses = encoded[metric.unit]
+    found[name] = metric.statistics(
+      metric.prepare(refs), hypotheses, pool.sentence
+    )
+  return dataclasses.replace(pool, statistics=found)
+
+
+def take_sentences(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
+  """Returns the pool of some sentences, with the same features."""
+  chosen = np.asarray(chosen, np.int64)
+  lengths = np.diff(pool.offsets)[chosen]
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+  kept = np.repeat(pool.offsets[:-1][chosen], lengths) + within
+  return dataclasses.replace(
+    pool,
+    offsets=offsets,
+    lines=[pool.lines[row] for row in kept.tolist()],
+    dense=pool.dense[kept],
+    sparse=sparse.select(pool.sparse, kept),
+    statistics={k: v[kept] for k, v in pool.statistics.items()},
+  )
+
+
+def with_sparse(
+  pool: KBestPool, rows: sparse.SparseRows, names: Sequence[str]
+) -> KBestPool:
+  """Returns the pool with further sparse features of its candidates.
+
+  Raises:
+    ValueError: if a name is there already, or the rows are not N.
+  """
+  if len(rows) != len(pool):
+    raise ValueError(f"{len(rows)} rows for {len(pool)} candidates")
+  if set(names) & set(pool.names):
+    raise ValueError("a feature of that name is there already")
+  thin = pool.names[pool.dense.shape[1] :]
+  joined, _ = selection.join([(pool.sparse, thin), (rows, tuple(names))])
+  return dataclasses.replace(pool, sparse=joined, names=(*pool.names, *names))
+
+
+def summarised(
+  pool: KBestPool, weights: np.ndarray, groups: np.ndarray
+) -> KBestPool:
+  """Returns a dense pool: sparse features folded into one sum per group.
+
+  Args:
+    pool: F sparse features.
+    weights: `[D + F]`; those of sparse features make the sums.
+    groups: the group of each sparse feature, int `[F]`.
+
+  Returns:
+    A pool with the features `summary_0`, ... after the dense ones. Weight 1
+    for them gives the scores of the old weights.
+  """
+  width = pool.dense.shape[1]
+  sums = selection.summary_features(pool.sparse, weights[width:], groups)
+  names = tuple(f"summary_{number}" for number in range(sums.shape[1]))
+  return dataclasses.replace(
+    pool,
+    dense=np.concatenate([pool.dense, sums], 1),
+    sparse=sparse.empty(len(pool)),
+    names=pool.names[:width] + names,
+  )

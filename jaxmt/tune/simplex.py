@@ -1,0 +1,91 @@
+"""Nelder-Mead (downhill simplex) on the corpus error: no gradient, no lines."""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.tune.scoring import pool_score
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SimplexConfig:
+  """How to search.
+
+  Attributes:
+    metric: what to optimise.
+    evaluations: of the corpus score, in all.
+    size: of the first simplex around the start.
+    restarts: simplices built anew around the best point, each half as large.
+  """
+
+  metric: str = "bleu"
+  evaluations: int = 600
+  size: float = 0.5
+  restarts: int = 3
+
+
+def optimise(
+  pool: KBestPool, weights: np.ndarray, config: SimplexConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """Searches the dense weights; arguments as in `mira.optimise`."""
+  sign = -1.0 if find_metric(config.metric).higher_is_better else 1.0
+  width = pool.dense.shape[1]
+  rng = np.random.default_rng(seed)
+  chooser = Chooser(pool, weights, config.metric)
+
+  def error(point: np.ndarray) -> float:
+    full = np.concatenate([point, np.asarray(weights)[width:]])
+    return sign * pool_score(pool, full, config.metric)
+
+  point = np.array(weights[:width], np.float64)
+  budget = config.evaluations // max(config.restarts, 1)
+  for number in range(config.restarts):
+    size = config.size * 0.5**number
+    flips = rng.choice([-1.0, 1.0], width)
+    points = np.concatenate([[point], point + size * np.diag(flips)])
+    point = nelder_mead(error, points, evaluations=budget)
+    full = np.concatenate([point, np.asarray(weights)[width:]])
+    chooser.offer(full, {"restart": number})
+  return chooser.best, chooser.history
+
+
+def nelder_mead(error, points: np.ndarray, *, evaluations: int) -> np.ndarray:
+  """Returns the best point found from a simplex.
+
+  Args:
+    error: `[M] -> float`, to be minimised.
+    points: the simplex, `[M + 1, M]`.
+    evaluations: at most about so many calls of `error`.
+  """
+  points = np.array(points, np.float64)
+  values = np.array([error(point) for point in points])
+  used = len(points)
+  while used < evaluations:
+    order = np.argsort(values, kind="stable")
+    points, values = points[order], values[order]
+    centre = points[:-1].mean(0)
+    away = centre - points[-1]
+    reflected = centre + away
+    value = error(reflected)
+    used += 1
+    if value < values[0]:
+      expanded = centre + 2.0 * away
+      further = error(expanded)
+      used += 1
+      if further < value:
+        reflected, value = expanded, further
+    elif value >= values[-2]:
+      inside = value >= values[-1]
+      reflected = centre + (-0.5 if inside else 0.5) * away
+      limit = min(value, values[-1])
+      value = error(reflected)
+      used += 1
+      if value > limit:
+        points[1:] = points[0] + 0.5 * (points[1:] - points[0])
+        values[1:] = [error(point) for point in points[1:]]
+        used += len(points) - 1
+        continue
+    points[-1], values[-1] = reflected, value
+  return points[int(np.argmin(values))]

@@ -1,0 +1,66 @@
+"""Weights files."""
+
+import numpy as np
+import pytest
+
+from jaxmt.errors import InputError
+from jaxmt.features import weights
+
+
+def test_all_spellings():
+  lines = [
+    "# C=500\theld out",
+    "LM 0.25",
+    "Glue\t-1e-3",
+    "WordPenalty=-0.5",
+    "a= 3",
+    "b = 4 # four",
+    "",
+    "[weight_vals]",
+    "R:x=y=2",
+    "R:x=z 7",
+    "TM0= 0.2 0.3",
+    "  spaced   1 ",
+  ]
+  assert weights.parse_weights(lines) == {
+    "LM": 0.25,
+    "Glue": -0.001,
+    "WordPenalty": -0.5,
+    "a": 3.0,
+    "b": 4.0,
+    "R:x=y": 2.0,
+    "R:x=z": 7.0,
+    "TM0_0": 0.2,
+    "TM0_1": 0.3,
+    "spaced": 1.0,
+  }
+
+
+@pytest.mark.parametrize(
+  "line", ["name", "a x", "a nan", "a inf", "=3", "a=", "a 1_0", "a #1"]
+)
+def test_bad_lines_are_named(line):
+  with pytest.raises(InputError) as caught:
+    weights.parse_weights(["ok 1", line], path="W")
+  assert (caught.value.path, caught.value.line) == ("W", 2)
+
+
+def test_a_name_twice():
+  with pytest.raises(InputError, match="twice"):
+    weights.parse_weights(["a 1", "a 2"])
+
+
+def test_round_trip():
+  rng = np.random.default_rng(0)
+  given = {f"f{n}": v for n, v in enumerate(rng.normal(size=20).tolist())}
+  lines = weights.format_weights(given, comment="two\nlines")
+  assert lines[:2] == ["# two", "# lines"]
+  assert weights.parse_weights(lines) == given
+
+
+def test_vectors():
+  vector = weights.to_vector({"b": 2.0, "x": 1.0}, ["a", "b", "c"])
+  assert vector.tolist() == [0, 2, 0]
+  names = ["a", "b", "c"]
+  assert weights.from_vector(vector, names) == {"a": 0.0, "b": 2.0, "c": 0.0}
+  assert weights.from_vector(vector, names, keep=1) == {"a": 0.0, "b": 2.0}

@@ -1,0 +1,150 @@
+"""Upper envelopes and line search against the slow ways."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxmt.metrics import registry
+from jaxmt.tune import compiled_bleu, envelope, mert, scoring
+from tests.reference import mert as slow
+from tests.tune import small_pool
+
+
+def found_envelope(lines):
+  a = np.array([line[0] for line in lines], np.float64)
+  b = np.array([line[1] for line in lines], np.float64)
+  room = np.empty(len(lines) + 1, np.int64)
+  starts = np.empty(len(lines) + 1, np.float64)
+  size = envelope.envelope(a, b, 0, len(lines), room, starts, room.copy())
+  return room[:size].tolist(), starts[:size].tolist()
+
+
+def test_example_of_the_survey():
+  # Equation 42.
+  lines = [(2.5, -0.8), (1.0, -0.2), (2.0, -0.5), (-0.5, 0.2)]
+  order, starts = found_envelope(lines)
+  assert order == [0, 2, 1, 3]
+  np.testing.assert_allclose(starts[1:], [5 / 3, 10 / 3, 3.75])
+  assert slow.sweep_line(lines) == list(zip(order, starts, strict=True))
+
+
+numbers = st.integers(-12, 12).map(lambda n: n / 4)
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
+def test_envelope_is_highest_everywhere(lines):
+  order, starts = found_envelope(lines)
+  assert starts[0] == -np.inf
+  assert all(x < y for x, y in itertools.pairwise(starts))
+  for step in slow.all_points([lines]):
+    place = int(np.searchsorted(starts, step, side="right")) - 1
+    a, b = lines[order[place]]
+    best_a, best_b = lines[slow.best_at(lines, step)]
+    assert a + step * b == pytest.approx(best_a + step * best_b)
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
+def test_envelope_has_the_breakpoints_of_the_sweep(lines):
+  _, starts = found_envelope(lines)
+  expected = [start for _, start in slow.sweep_line(lines)]
+  # Three lines through one point may be kept or not by rounding alone.
+  kept = [s for s in starts if not np.isclose(s, expected, atol=1e-9).any()]
+  assert not [s for s in kept if np.isfinite(s)]
+  assert len(starts) == len(expected)
+
+
+def random_lists(seed, *, sentences=6, width=5, statistics=9):
+  rng = np.random.default_rng(seed)
+  lengths = rng.integers(0, width + 1, sentences)
+  offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+  # Few distinct slopes: parallel lines are common in real features.
+  a = rng.normal(size=offsets[-1])
+  b = rng.integers(-2, 3, offsets[-1]).astype(np.float64)
+  table = rng.integers(0, 9, (offsets[-1], statistics)).astype(np.int32)
+  return a, b, offsets, table
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_trace_equals_evaluation_in_every_interval(seed):
+  a, b, offsets, table = random_lists(seed)
+  steps, sums = envelope.trace(a, b, offsets, table)
+  assert steps[0] == -np.inf and steps[-1] == np.inf
+  assert (np.diff(steps) > 0).all()
+  sentences = [
+    list(zip(a[low:high], b[low:high], strict=True))
+    for low, high in itertools.pairwise(offsets)
+    if low < high
+  ]
+  starts = [low for low, high in itertools.pairwise(offsets)
+            if low < high]  # fmt: skip
+  for step in slow.all_points(sentences):
+    chosen = [
+      low + slow.best_at(lines, step)
+      for low, lines in zip(starts, sentences, strict=True)
+    ]
+    place = int(np.searchsorted(steps, step, side="right")) - 1
+    np.testing.assert_array_equal(sums[place], table[chosen].sum(0))
+
+
+def test_trace_of_nothing():
+  empty = np.zeros(0)
+  steps, sums = envelope.trace(
+    empty, empty, np.zeros(4, np.int64), np.zeros((0, 9), np.int32)
+  )
+  assert steps.tolist() == [-np.inf, np.inf]
+  assert sums.tolist() == [[0.0] * 9]
+  assert envelope.interval_points(steps).tolist() == [0.0]
+
+
+def test_trace_grows_its_buffers():
+  # More than 4,096 breakpoints: one list on a parabola's tangents.
+  x = np.linspace(-1, 1, 5000)
+  table = np.arange(5000, dtype=np.int32)[:, None]
+  steps, sums = envelope.trace(
+    -(x**2), 2 * x, np.array([0, 5000], np.int64), table
+  )
+  assert len(steps) == 5001
+  assert sums[:, 0].tolist() == list(range(5000))
+
+
+@pytest.mark.parametrize("metric", ["bleu", "ter"])
+def test_line_search_finds_the_best_interval(metric):
+  made = small_pool.make(1, metrics=(metric,))
+  weights = small_pool.start(made)
+  sign = 1.0 if metric == "bleu" else -1.0
+  intercepts = scoring.scores(made, weights)
+  for column in range(4):
+    slopes = np.ascontiguousarray(made.dense[:, column])
+    step, score = mert.line_search(intercepts, slopes, made, metric=metric)
+    direction = np.eye(4)[column]
+    sentences = [
+      list(zip(intercepts[low:high], slopes[low:high], strict=True))
+      for low, high in zip(made.offsets, made.offsets[1:], strict=False)
+    ]
+    tried = [
+      sign * scoring.pool_score(made, weights + point * direction, metric)
+      for point in slow.all_points(sentences)
+    ]
+    assert score == pytest.approx(max(tried))
+    moved = weights + step * direction
+    assert sign * scoring.pool_score(made, moved, metric) == pytest.approx(
+      score
+    )
+
+
+def test_compiled_bleu_is_the_metric():
+  rng = np.random.default_rng(0)
+  totals = np.sort(rng.integers(5, 400, (200, 4)))[:, ::-1]
+  matches = (totals * rng.uniform(0, 1, totals.shape)).astype(int)
+  reference = rng.integers(1, 500, (200, 1))
+  sums = np.concatenate([matches, totals, reference], 1).astype(np.float64)
+  some = (matches > 0).all(1)  # the metric smooths, the kernel gives 0
+  np.testing.assert_allclose(
+    compiled_bleu.bleu_rows(sums[some]),
+    registry.METRICS["bleu"].corpus_score(sums[some]),
+    rtol=1e-12,
+  )
+  assert (compiled_bleu.bleu_rows(sums[~some]) == 0).all()

@@ -1,0 +1,151 @@
+"""The outer loop with a decoder that only re-ranks a fixed set of strings."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxmt.features import sparse
+from jaxmt.features import weights as weight_files
+from jaxmt.tune import kbest, loop, methods, pool, scoring
+from tests.tune import small_pool
+
+START = {"hint": 0.02, "length": 0.1, "noise": 0.3}
+
+
+@pytest.fixture(scope="module")
+def world():
+  """All strings there are, and their references."""
+  made = small_pool.make(0, sentences=30, width=40)
+  refs = small_pool.references(np.random.default_rng(0), 30)
+  return made, refs
+
+
+def decoder(made, *, size=5, log=None):
+  """Returns the `size` best candidates of each sentence asked for."""
+  everything = pool.to_candidates(made)
+
+  def decode(weights, sentences):
+    if log is not None:
+      log.append(len(sentences))
+    vector = weight_files.to_vector(weights, made.names)
+    scores = scoring.scores(made, vector)
+    chosen = []
+    for sentence in sentences:
+      low, high = made.offsets[sentence], made.offsets[sentence + 1]
+      order = np.argsort(-scores[low:high], kind="stable")[:size]
+      chosen += (low + order).tolist()
+    rows = np.array(chosen, np.int64)
+    return kbest.Candidates(
+      sentence=everything.sentence[rows],
+      lines=[everything.lines[row] for row in chosen],
+      features=sparse.select(everything.features, rows),
+      names=everything.names,
+    )
+
+  return decode
+
+
+def quick(name, **changes):
+  base = {"mert": {"restarts": "2"}, "kbmira": {"passes": "5", "cap": "0.1"}}
+  return methods.configure(methods.find(name), base.get(name, {}) | changes)
+
+
+@pytest.mark.parametrize("name", ["mert", "kbmira", "rampion", "arow"])
+def test_loop_improves_what_the_decoder_writes(world, name):
+  made, refs = world
+  config = loop.LoopConfig(rounds=5)
+  state = loop.run(
+    decoder(made), refs, quick(name), loop.begin(START), config, 1
+  )
+  scores = [row["score"] for row in state.history]
+  assert state.best_score == max(scores) > scores[0] + 0.02
+  # The best weights give the best score when decoded again.
+  again = loop.run(
+    decoder(made),
+    refs,
+    quick(name),
+    loop.begin(state.best_weights),
+    dataclasses.replace(config, rounds=0),
+    1,
+  )
+  assert again.history[0]["score"] == pytest.approx(state.best_score)
+  sizes = [row["pool"] for row in state.history]
+  assert sizes == sorted(sizes)
+  assert len(state.history) <= 6
+
+
+def test_it_stops_when_nothing_is_new(world):
+  made, refs = world
+  state = loop.run(
+    decoder(made, size=1000),
+    refs,
+    quick("kbmira"),
+    loop.begin(START),
+    loop.LoopConfig(rounds=50),
+    0,
+  )
+  assert len(state.history) == 2
+  assert state.history[-1]["new"] == 0
+
+
+def test_patience(world):
+  made, refs = world
+  state = loop.run(
+    decoder(made),
+    refs,
+    quick("pro", draws="2", kept="1"),
+    loop.begin(START),
+    loop.LoopConfig(rounds=50, patience=2),
+    0,
+  )
+  idle = [row["idle"] for row in state.history]
+  assert len(idle) < 51 and (idle[-1] == 2 or state.history[-1]["new"] == 0)
+
+
+def test_an_interrupted_run_goes_on(world):
+  made, refs = world
+  config = loop.LoopConfig(rounds=4)
+  method = quick("mert")
+  saved = []
+  whole = loop.run(
+    decoder(made),
+    refs,
+    method,
+    loop.begin(START),
+    config,
+    3,
+    on_round=lambda state: saved.append(loop.to_arrays(state)),
+  )
+  for arrays in saved:
+    rest = loop.run(
+      decoder(made), refs, method, loop.from_arrays(arrays), config, 3
+    )
+    assert rest.weights == whole.weights
+    assert rest.best_weights == whole.best_weights
+    assert rest.history == whole.history
+
+
+def test_online(world):
+  made, refs = world
+  log = []
+  state = loop.run(
+    decoder(made, log=log),
+    refs,
+    quick("kbmira", passes="1"),
+    loop.begin(START),
+    loop.LoopConfig(rounds=2, batch_size=8),
+    0,
+  )
+  assert log == [30, 8, 8, 8, 6, 30, 8, 8, 8, 6, 30]
+  assert state.candidates is None
+  assert state.best_score > state.history[0]["score"] + 0.02
+  again = loop.run(
+    decoder(made),
+    refs,
+    quick("kbmira", passes="1"),
+    loop.begin(START),
+    loop.LoopConfig(rounds=2, batch_size=8),
+    0,
+  )
+  assert again.best_weights == state.best_weights

@@ -1,0 +1,331 @@
+"""All methods by name: they improve, repeat, and bear odd pools."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmt import parallel
+from jaxmt.errors import InputError
+from jaxmt.tune import (
+  gradient,
+  kbest,
+  methods,
+  mira,
+  mixing,
+  objective,
+  oracles,
+  owlqn,
+  padded,
+  pool,
+  scoring,
+  stochastic,
+)
+from tests.tune import small_pool
+
+QUICK = {
+  "mert": {"restarts": "3"},
+  "kbmira": {"cap": "0.1", "passes": "20"},
+  "mira": {"cap": "0.1", "passes": "20"},
+  "pro": {"draws": "200", "kept": "20", "min_difference": "0.01"},
+  "nelder-mead": {"evaluations": "200"},
+}
+GRADIENT = {"steps": "30", "passes": "5", "batch_size": "8", "rate": "0.1"}
+
+
+def quick(name, **more):
+  method = methods.find(name)
+  changes = dict(QUICK.get(name, {}))
+  if hasattr(method.config, "objective"):
+    changes.update(GRADIENT)
+  changes.update(more)
+  return methods.configure(method, changes)
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_every_method_improves_and_repeats(name):
+  made = small_pool.make(0)
+  start = small_pool.start(made)
+  before = scoring.pool_score(made, start, "bleu")
+  method = quick(name)
+  tuned, history = method.optimise(made, start, method.config, 7)
+  # Hard ramp 1 only pushes its own choice up: it gains, but little.
+  least = 0.0 if name == "ramp1" else 0.01
+  assert scoring.pool_score(made, tuned, "bleu") > before + least
+  assert np.isfinite(tuned).all() and history
+  again, _ = method.optimise(made, start, method.config, 7)
+  np.testing.assert_array_equal(tuned, again)
+
+
+@pytest.mark.parametrize(
+  "name", ["kbmira", "mira", "perceptron", "arow", "rampion", "pro", "risk"]
+)
+def test_sparse_features_are_learnt(name):
+  made = small_pool.make(0, sparse_features=12)
+  start = small_pool.start(made)
+  method = quick(name)
+  tuned, _ = method.optimise(made, start, method.config, 0)
+  assert np.abs(tuned[4:]).max() > 0
+  after = scoring.pool_score(made, tuned, "bleu")
+  assert after > scoring.pool_score(made, start, "bleu") + 0.01
+
+
+@pytest.mark.parametrize("name", ["mert", "kbmira", "pro", "risk", "rampion"])
+def test_error_rates_go_down(name):
+  made = small_pool.make(0, metrics=("ter",))
+  start = small_pool.start(made)
+  method = quick(name, metric="ter")
+  tuned, _ = method.optimise(made, start, method.config, 0)
+  after = scoring.pool_score(made, tuned, "ter")
+  assert after < scoring.pool_score(made, start, "ter")
+
+
+@pytest.mark.parametrize("name", [*methods._HOST, "risk", "hinge"])
+def test_pools_with_nothing_to_learn(name):
+  """Single candidates, empty lists, equal features: weights stay finite."""
+  data = b"0 ||| a b ||| x=1 y=1 ||| 0\n"
+  data += b"2 ||| ||| x=1 y=1 ||| 0\n2 ||| c ||| x=1 y=1 ||| 0\n"
+  refs = [["a b"], ["c"], ["c d e f"]]
+  made = pool.make_pool(kbest.parse_kbest(data), sentences=3)
+  made = pool.with_statistics(made, refs)
+  start = np.array([0.5, -0.5])
+  method = quick(name)
+  tuned, _ = method.optimise(made, start, method.config, 0)
+  assert np.isfinite(tuned).all()
+
+
+def test_names_and_options():
+  with pytest.raises(InputError, match="no method"):
+    methods.find("mret")
+  with pytest.raises(InputError, match="forests"):
+    methods.find("forest-mert")
+  method = methods.find("mert")
+  assert methods.configure(method, {"restarts": "5"}).config.restarts == 5
+  with pytest.raises(InputError, match="no option"):
+    methods.configure(method, {"restart": "5"})
+  with pytest.raises(InputError, match="cannot read"):
+    methods.configure(method, {"restarts": "five"})
+  risk = methods.configure(
+    methods.find("risk"), {"cost_scale": "3", "scales": "1,2"}
+  )
+  assert risk.config.objective.cost_scale == 3.0
+  assert risk.config.scales == (1.0, 2.0)
+  shuffle = methods.configure(methods.find("kbmira"), {"shuffle": "false"})
+  assert shuffle.config.shuffle is False
+
+
+@pytest.mark.parametrize("variant", ["best", "powell"])
+def test_mert_does_not_depend_on_threads(variant):
+  made = small_pool.make(2)
+  start = small_pool.start(made)
+  results = []
+  for threads in ("1", "3"):
+    method = quick(
+      "mert",
+      threads=threads,
+      variant=variant,
+      random_directions="2",
+      plateau="1",
+      restarts="5",
+    )
+    tuned, history = method.optimise(made, start, method.config, 3)
+    results.append(tuned)
+    best = max(row["score"] for row in history)
+    assert scoring.pool_score(made, tuned, "bleu") == pytest.approx(best)
+  np.testing.assert_array_equal(*results)
+
+
+def test_mert_leaves_sparse_weights_alone():
+  made = small_pool.make(0, sparse_features=6)
+  start = small_pool.start(made)
+  start[4:] = 0.25
+  method = quick("mert")
+  tuned, _ = method.optimise(made, start, method.config, 0)
+  np.testing.assert_array_equal(tuned[4:], start[4:])
+
+
+@pytest.mark.parametrize("optimizer", gradient.OPTIMIZERS)
+def test_optimizers(optimizer):
+  made = small_pool.make(0, sparse_features=12)
+  start = small_pool.start(made)
+  l1 = {"owlqn": "0.05", "fobos": "0.05", "rda": "0.005"}.get(optimizer, "0")
+  rate = {"sgd": "2", "rda": "1"}.get(optimizer, "0.1")
+  method = quick("risk", optimizer=optimizer, l1=l1, cost_scale="1", rate=rate)
+  tuned, history = method.optimise(made, start, method.config, 0)
+  after = scoring.pool_score(made, tuned, "bleu")
+  assert after > scoring.pool_score(made, start, "bleu")
+  assert history[-1]["loss"] < 0.7
+  if float(l1):
+    assert 0 < (tuned[4:] == 0).sum()
+
+
+def test_owlqn_solves_the_lasso():
+  """Separable quadratic: the solution is soft thresholding."""
+  target = np.array([3.0, -0.4, 0.1, -2.0, 0.0])
+
+  def evaluate(w):
+    return 0.5 * float((w - target) @ (w - target)), w - target
+
+  found = owlqn.minimise(evaluate, np.zeros(5), l1=0.5, steps=50)
+  np.testing.assert_allclose(found[-1], [2.5, 0, 0, -1.5, 0], atol=1e-6)
+  assert (found[-1][[1, 2, 4]] == 0).all()
+  found = owlqn.minimise(evaluate, np.zeros(5), l1=0.0, steps=50)
+  np.testing.assert_allclose(found[-1], target, atol=1e-6)
+
+
+def test_soft_threshold():
+  values = stochastic.soft_threshold(jnp.array([2.0, -0.3, -1.0]), 0.5)
+  np.testing.assert_allclose(values, [1.5, 0.0, -0.5])
+
+
+LOSS_NAMES = ["softramp2", "mse", "xbleu"]
+
+
+def test_padded_scores_and_sharding():
+  made = small_pool.make(0, sparse_features=9)
+  weights = np.random.default_rng(0).normal(size=len(made.names))
+  flat = padded.pad_pool(made, "bleu")
+  scores = padded.padded_scores(flat, jnp.asarray(weights, jnp.float32))
+  np.testing.assert_allclose(
+    np.asarray(scores)[np.asarray(flat.mask)],
+    scoring.scores(made, weights),
+    rtol=1e-4,
+    atol=1e-4,
+  )
+  mesh = parallel.make_mesh(8)
+  spread = parallel.split(mesh, padded.pad_pool(made, "bleu", multiple=8))
+  w = jnp.asarray(weights, jnp.float32)
+
+  def total(w, arrays):
+    values = jnp.stack(
+      [
+        objective.value(
+          w, 0 * w, arrays, objective.Objective(loss=name, l2=0.1)
+        )
+        for name in LOSS_NAMES
+      ]
+    )
+    return values.sum(), values
+
+  step = jax.jit(jax.grad(total, has_aux=True))
+  gradient_one, one = step(w, flat)
+  gradient_many, many = step(w, spread)
+  np.testing.assert_allclose(many, one, rtol=1e-5, atol=1e-6)
+  np.testing.assert_allclose(gradient_many, gradient_one, rtol=1e-4, atol=1e-5)
+
+
+def test_one_device_and_eight_tune_alike():
+  made = small_pool.make(0)
+  start = small_pool.start(made)
+  results = []
+  for devices in ("1", "8"):
+    method = quick("softramp3", devices=devices, steps="5", cost_scale="3")
+    tuned, history = method.optimise(made, start, method.config, 0)
+    results.append((tuned, [row["loss"] for row in history]))
+  np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-3, atol=1e-5)
+  np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-4)
+
+
+def test_mixing():
+  made = small_pool.make(0, sparse_features=12)
+  start = small_pool.start(made)
+  config = mixing.MixingConfig(
+    inner=mira.MiraConfig(cap=0.1, passes=5), shards=3, rounds=2, keep=5
+  )
+  results = []
+  for threads in (1, 3):
+    settings = dataclasses.replace(config, threads=threads)
+    results.append(mixing.optimise(mira.optimise, made, start, settings, 0)[0])
+  np.testing.assert_array_equal(*results)
+  assert (results[0][4:] != 0).sum() <= 5
+  after = scoring.pool_score(made, results[0], "bleu")
+  assert after > scoring.pool_score(made, start, "bleu")
+
+
+def test_column_selection():
+  stacked = np.array([[1.0, 0.0, 3.0, -2.0], [3.0, 0.1, -3.0, -2.0]])
+  chosen = mixing.select_columns(stacked, dense=1, keep=1, norm=2)
+  assert chosen.tolist() == [2.0, 0.0, 0.0, 0.0]  # strongest, but they cancel
+  chosen = mixing.select_columns(stacked, dense=1, keep=2, norm=1)
+  assert chosen.tolist() == [2.0, 0.0, 0.0, -2.0]
+  chosen = mixing.select_columns(stacked, dense=1, keep=0, norm=1)
+  np.testing.assert_allclose(chosen, stacked.mean(0))
+
+
+def test_oracles():
+  costs = np.array([0.3, 0.1, 0.1, 0.5, 0.2])
+  offsets = np.array([0, 3, 3, 5])
+  found = oracles.sentence_oracles(costs, offsets)
+  assert found.tolist() == [False, True, True, False, True]
+  made = small_pool.make(0)
+  weights = small_pool.start(made)
+  costs = 3 * scoring.sentence_costs(made, "bleu")
+  scores = scoring.scores(made, weights)
+  lists = [s for s in range(made.sentences) if s != 3]
+  for found, sign in [
+    (oracles.hopes(made, weights, costs), -1),
+    (oracles.fears(made, weights, costs), 1),
+  ]:
+    for sentence, row in zip(lists, found, strict=True):
+      low, high = made.offsets[sentence], made.offsets[sentence + 1]
+      assert row == low + np.argmax((scores + sign * costs)[low:high])
+
+
+def test_greedy_corpus_oracle():
+  made = small_pool.make(0, sentences=6, width=4)
+  rows, score = oracles.greedy_corpus_oracle(made, metric="bleu", seed=0)
+  metric = pool.find_metric("bleu")
+  statistics = made.statistics["bleu"]
+  lists = [
+    range(low, high)
+    for low, high in zip(made.offsets, made.offsets[1:], strict=False)
+    if low < high
+  ]
+  grid = np.stack(np.meshgrid(*lists, indexing="ij"), -1).reshape(
+    -1, len(lists)
+  )
+  every = metric.corpus_score(statistics[grid].sum(1))
+  assert every.max() >= score >= 0.97 * every.max()  # a local optimum
+  np.testing.assert_allclose(
+    metric.corpus_score(statistics[rows].sum(0)), score
+  )
+  for place, choices in enumerate(lists):
+    for row in choices:
+      other = rows.copy()
+      other[place] = row
+      assert metric.corpus_score(statistics[other].sum(0)) <= score + 1e-9
+  by_sentence = scoring.best(
+    -scoring.sentence_costs(made, "bleu"), made.offsets
+  )
+  assert score >= metric.corpus_score(statistics[by_sentence].sum(0))
+
+
+def test_pseudo_corpus_costs():
+  made = small_pool.make(0, sentences=5, width=3)
+  context = scoring.best(
+    scoring.scores(made, small_pool.start(made)), made.offsets
+  )
+  costs = oracles.pseudo_corpus_costs(made, context, metric="bleu")
+  metric = pool.find_metric("bleu")
+  lists = [0, 1, 2, 4]
+  for place, sentence in enumerate(lists):
+    for row in range(made.offsets[sentence], made.offsets[sentence + 1]):
+      other = context.copy()
+      other[place] = row
+      value = metric.corpus_score(made.statistics["bleu"][other].sum(0))
+      assert costs[row] == pytest.approx(4 * (1 - value))
+
+
+def test_decayed_statistics():
+  document = oracles.DecayedStatistics(metric="bleu", decay=0.5, start=2.0)
+  document.add(np.arange(9.0))
+  document.add(np.ones(9))
+  expected = 0.5 * (0.5 * 2.0 + np.arange(9.0)) + 1.0
+  np.testing.assert_allclose(document.sums, expected)
+  row = np.array([4.0, 3, 2, 1, 4, 3, 2, 1, 4])
+  metric = pool.find_metric("bleu")
+  np.testing.assert_allclose(
+    document.costs(row[None]), [1 - metric.corpus_score(expected + row)]
+  )
