@@ -4,7 +4,8 @@
 
 Each benchmark lives in `tools/bench_<name>.py` and returns rows. Real corpora
 are found through the environment variable JAXMT_DATA; without it a benchmark
-falls back on the embedded corpus and says so in its rows.
+falls back on the embedded corpus and says so in its rows, or, where only real
+data will do (decode), says what it needs.
 """
 
 import importlib
@@ -15,12 +16,13 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from absl import flags
 
 from jaxmt import program
 from jaxmt.errors import InputError
+from jaxmt.report import tables
 
 POSITIONAL = "benchmark name"
 _JSON = flags.DEFINE_bool("json", False, "print one JSON object, not a table")
@@ -54,23 +56,6 @@ def names() -> list[str]:
   return sorted(p.stem.removeprefix("bench_") for p in here.glob("bench_*.py"))
 
 
-def print_table(rows: Sequence[dict]) -> None:
-  """Prints rows as an aligned table; columns in order of first appearance."""
-  columns = list(dict.fromkeys(key for row in rows for key in row))
-  cells = [[_cell(row.get(column)) for column in columns] for row in rows]
-  widths = [max(map(len, column)) for column in zip(columns, *cells)]
-  for line in [columns, ["-" * width for width in widths], *cells]:
-    print("  ".join(c.ljust(w) for c, w in zip(line, widths)).rstrip())
-
-
-def _cell(value: object) -> str:
-  if value is None:
-    return ""
-  if isinstance(value, float):
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-  return str(value)
-
-
 def main(argv: list[str]) -> None:
   """Runs one benchmark."""
   if len(argv) != 2 or argv[1] not in names():
@@ -81,7 +66,7 @@ def main(argv: list[str]) -> None:
     machine = {"cores": os.cpu_count(), "python": platform.python_version()}
     print(json.dumps({"bench": argv[1], "machine": machine, "rows": rows}))
   else:
-    print_table(rows)
+    print(tables.text(rows))
 
 
 if __name__ == "__main__":

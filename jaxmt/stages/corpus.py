@@ -1,0 +1,199 @@
+"""The corpus of an experiment: embedded or from files.
+
+A corpus artefact has, for the parts "train", "tune" and "test":
+`{part}_source` (lines), `train_target` (lines), `{tune,test}_references` (for
+each sentence its list of references), and where they exist `{part}_trees` and
+`train_links`.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from jaxmt.data import (
+  bitext,
+  files,
+  links,
+  ragged,
+  references,
+  synthetic,
+  trees,
+  vocabulary,
+)
+from jaxmt.errors import InputError
+
+PARTS = ("tune", "test")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FilesConfig:
+  """Which files hold the corpus; plain or gzipped UTF-8.
+
+  Attributes:
+    train_source: training source text.
+    train_target: training target text.
+    train_trees: PTB trees of the training source, or "".
+    train_links: word links in Pharaoh format, or "" to align ourselves.
+    tune_source: tuning source text.
+    tune_references: one file for each reference.
+    tune_trees: trees of the tuning source, or "".
+    test_source: test source text.
+    test_references: one file for each reference.
+    test_trees: trees of the test source, or "".
+    max_length: longer training sentences are dropped (either side).
+    max_ratio: training pairs with more different lengths are dropped.
+  """
+
+  train_source: str = ""
+  train_target: str = ""
+  train_trees: str = ""
+  train_links: str = ""
+  tune_source: str = ""
+  tune_references: tuple[str, ...] = ()
+  tune_trees: str = ""
+  test_source: str = ""
+  test_references: tuple[str, ...] = ()
+  test_trees: str = ""
+  max_length: int = 80
+  max_ratio: float = 9.0
+
+
+def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
+  """Generates the embedded corpus."""
+  corpus = synthetic.generate(config)
+  made: dict[str, Any] = {
+    "train_source": corpus.train.source,
+    "train_target": corpus.train.references[0],
+    "train_trees": corpus.train.trees,
+    "train_links": corpus.train.links[0],
+  }
+  for part in PARTS:
+    split = getattr(corpus, part)
+    made[f"{part}_source"] = split.source
+    made[f"{part}_references"] = [
+      list(row) for row in zip(*split.references, strict=True)
+    ]
+    made[f"{part}_trees"] = split.trees
+  return made
+
+
+def describe(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
+  """Returns "rows": sentences, words, types, lengths and unknown words."""
+  del config
+  known = {
+    "source": set(vocabulary.intern(corpus["train_source"])[1]),
+    "target": set(vocabulary.intern(corpus["train_target"])[1]),
+  }
+  sides = [
+    ("train", "source", corpus["train_source"]),
+    ("train", "target", corpus["train_target"]),
+  ]
+  for part in PARTS:
+    first = [row[0] for row in corpus[f"{part}_references"]]
+    sides += [
+      (part, "source", corpus[f"{part}_source"]),
+      (part, "target", first),
+    ]
+  rows = []
+  for part, side, lines in sides:
+    ids, words = vocabulary.intern(lines)
+    unknown = np.array([word not in known[side] for word in words], bool)
+    total = len(ids.flat)
+    rows.append(
+      {
+        "part": part,
+        "side": side,
+        "sentences": len(lines),
+        "words": total,
+        "types": len(words),
+        "mean length": round(total / max(len(lines), 1), 2),
+        "max length": int(ids.lengths.max(initial=0)),
+        "unknown %": round(100 * float(unknown[ids.flat].mean()), 2)
+        if total
+        else 0.0,
+      }
+    )
+  return {"rows": rows}
+
+
+def input_paths(config: FilesConfig) -> dict[str, str]:
+  """Returns the files to read, by parameter of `from_files`.
+
+  Raises:
+    InputError: if a needed file is not named.
+  """
+  paths = {}
+  for field in dataclasses.fields(FilesConfig):
+    value = getattr(config, field.name)
+    if isinstance(value, tuple):
+      if not value:
+        raise InputError(f"config key 'data.files.{field.name}' is empty")
+      paths.update({f"{field.name}_{i}": v for i, v in enumerate(value)})
+    elif isinstance(value, str) and value:
+      paths[field.name] = value
+    elif value == "" and field.name.endswith(("source", "target")):
+      raise InputError(f"config key 'data.files.{field.name}' is empty")
+  return paths
+
+
+def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
+  """Reads, checks and filters a corpus; `paths` are those of `config`."""
+  del paths  # the config names them; they are inputs so that content counts
+  pairs = bitext.read_bitext(
+    config.train_source,
+    config.train_target,
+    max_length=config.max_length,
+    max_ratio=config.max_ratio,
+  )
+  made: dict[str, Any] = {
+    "train_source": pairs.source_lines,
+    "train_target": pairs.target_lines,
+    "metrics": {"pairs": pairs.report.pairs, **pairs.report.dropped},
+  }
+  if config.train_links:
+    made["train_links"] = _kept_links(config, pairs.kept)
+  if config.train_trees:
+    lines = _read_trees(config.train_trees, config.train_source)
+    made["train_trees"] = bitext.select_lines(lines, pairs.kept)
+  for part in PARTS:
+    source_path = getattr(config, f"{part}_source")
+    source = files.read_lines(source_path)
+    made[f"{part}_source"] = source
+    made[f"{part}_references"] = references.read_references(
+      getattr(config, f"{part}_references"),
+      expected=len(source),
+      expected_path=source_path,
+    )
+    tree_path = getattr(config, f"{part}_trees")
+    if tree_path:
+      made[f"{part}_trees"] = _read_trees(tree_path, source_path)
+  return made
+
+
+def _kept_links(config: FilesConfig, kept: np.ndarray) -> list[str]:
+  """Reads, checks and filters the links of the training pairs."""
+  source, target = bitext.read_parallel(
+    [config.train_source, config.train_target]
+  )
+  parsed = links.parse_links(
+    files.read_lines(config.train_links),
+    path=config.train_links,
+    source_lengths=bitext.word_counts(source),
+    target_lengths=bitext.word_counts(target),
+  )
+  return links.format_links(ragged.select(parsed, kept))
+
+
+def _read_trees(path: str, source_path: str) -> list[str]:
+  """Reads trees, one a line, and checks that their leaves are the words."""
+  lines = files.read_lines(path)
+  parsed = trees.parse_trees(lines, path=path)
+  trees.check_leaves(
+    parsed,
+    files.read_lines(source_path),
+    path=path,
+    lines_path=source_path,
+    unescape=True,
+  )
+  return lines

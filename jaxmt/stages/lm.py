@@ -1,0 +1,55 @@
+"""The language model of the training part's target side."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from jaxmt.data import ragged, vocabulary
+from jaxmt.lm import arpa_write, estimate, host, tables, text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LmStageConfig:
+  """What to estimate.
+
+  Attributes:
+    order: longest n-grams.
+    prune: see `launch/lm.py --prune`.
+  """
+
+  order: int = 4
+  prune: tuple[int, ...] = ()
+
+
+def language_model(
+  config: LmStageConfig, *, corpus: dict[str, Any]
+) -> dict[str, Any]:
+  """Estimates a model and scores the references of tune and test with it.
+
+  Returns:
+    "arpa": the model's lines; "metrics": perplexities and unknown words.
+  """
+  sentences, words = text.encode_corpus(
+    corpus["train_target"], skip_symbols=True
+  )
+  model = estimate.estimate(
+    sentences,
+    words,
+    estimate.EstimateConfig(
+      order=config.order, prune=config.prune, fallback=estimate.FALLBACK
+    ),
+  )
+  table = tables.build_tables(model)
+  metrics: dict[str, Any] = {"ngrams": table.ngrams}
+  for part in ("tune", "test"):
+    lines = [line for row in corpus[f"{part}_references"] for line in row]
+    ids, tokens = vocabulary.intern(lines)
+    known = tables.word_map(table, tokens)
+    scores = host.score_text(
+      table, ragged.Ragged(flat=known[ids.flat], offsets=ids.offsets)
+    )
+    metrics[f"{part}_perplexity"] = round(host.perplexities(scores)[0], 3)
+    metrics[f"{part}_unknown"] = int(np.sum(scores.unknown))
+  arpa = b"".join(arpa_write.format_arpa(model)).decode("utf-8")
+  return {"arpa": arpa.removesuffix("\n").split("\n"), "metrics": metrics}

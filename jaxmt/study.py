@@ -1,0 +1,183 @@
+"""Studies: a base config, named changes to it, and seeds.
+
+A study file is Python and defines
+
+    BASE = "configs/quickstart.py:small"
+    ABLATIONS = {"baseline": {}, "noisy": {"data.synthetic.noise": 0.1}}
+    SEEDS = (0, 1, 2)
+
+and may define `BASELINE` (the first entry by default), the one the others are
+compared with, and `NOTE`. Every entry times every seed is one run.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from jaxmt import config as config_lib
+from jaxmt.errors import InputError
+
+_DESCRIPTION = "study.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+  """A study as its file says it.
+
+  Attributes:
+    name: the file's stem.
+    base: config reference, `path.py[:variant]`.
+    ablations: changes by dotted path, for each entry.
+    seeds: values of the config's `seed`.
+    baseline: the entry that the others are compared with.
+    note: a sentence for the table.
+  """
+
+  name: str
+  base: str
+  ablations: Mapping[str, Mapping[str, Any]]
+  seeds: tuple[int, ...]
+  baseline: str
+  note: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+  """One run of a study."""
+
+  entry: str
+  seed: int
+  config: ml_collections.ConfigDict
+
+  @property
+  def folder(self) -> str:
+    """Its place below the study's workdir."""
+    return f"{self.entry}/s{self.seed}"
+
+
+def load(path: str) -> Study:
+  """Reads a study file.
+
+  Raises:
+    InputError: if it misses a name or its baseline is not an entry.
+  """
+  module = config_lib.load_module(path)
+  for name in ("BASE", "ABLATIONS", "SEEDS"):
+    if not hasattr(module, name):
+      raise InputError(f"defines no {name}", path=path)
+  ablations = module.ABLATIONS
+  if not ablations or not module.SEEDS:
+    raise InputError("has no entry or no seed", path=path)
+  baseline = getattr(module, "BASELINE", next(iter(ablations)))
+  if baseline not in ablations:
+    raise InputError(f"baseline '{baseline}' is not an entry", path=path)
+  bad = [name for name in ablations if "/" in name or name.startswith(".")]
+  if bad:
+    raise InputError(f"entry '{bad[0]}' cannot name a folder", path=path)
+  return Study(
+    name=pathlib.Path(path).stem,
+    base=module.BASE,
+    ablations=ablations,
+    seeds=tuple(module.SEEDS),
+    baseline=baseline,
+    note=getattr(module, "NOTE", ""),
+  )
+
+
+def trials(study: Study) -> list[Trial]:
+  """Returns all runs of a study: seeds inside entries."""
+  base = config_lib.load(study.base)
+  return [
+    Trial(
+      entry=entry,
+      seed=seed,
+      config=config_lib.apply(base, {**changes, "seed": seed}),
+    )
+    for entry, changes in study.ablations.items()
+    for seed in study.seeds
+  ]
+
+
+def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
+  """Returns every n-th item from the i-th on, for a spec `i/n`, i from 0."""
+  try:
+    index, count = (int(part) for part in spec.split("/"))
+  except ValueError as error:
+    raise InputError(f"--shard={spec}: not of the form i/n") from error
+  if not 0 <= index < count:
+    raise InputError(f"--shard={spec}: needs 0 <= i < n")
+  return list(items[index::count])
+
+
+def description(study: Study) -> dict[str, Any]:
+  """Returns what `tools/table.py` needs to know, as JSON values."""
+  return {
+    "name": study.name,
+    "base": study.base,
+    "note": study.note,
+    "baseline": study.baseline,
+    "entries": list(study.ablations),
+    "seeds": list(study.seeds),
+  }
+
+
+def read_description(workdir: pathlib.Path) -> dict[str, Any]:
+  """Reads the description that the sweep left in its workdir."""
+  path = workdir / _DESCRIPTION
+  try:
+    return json.loads(path.read_bytes())
+  except OSError as error:
+    raise InputError("no study here", path=str(path)) from error
+  except ValueError as error:
+    raise InputError(f"not JSON: {error}", path=str(path)) from error
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+  """The results of one system in one entry, over the seeds that are done.
+
+  Attributes:
+    entry: name of the study's entry.
+    system: name of the system inside the experiment.
+    scores: one dict of corpus scores for each seed.
+    statistics: for each metric, the sentences' statistics `[N, S]` of each
+      seed.
+    seeds: the seeds that are done.
+  """
+
+  entry: str
+  system: str
+  scores: list[dict[str, float]]
+  statistics: dict[str, list[np.ndarray]]
+  seeds: list[int]
+
+
+def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
+  """Collects all finished runs of a study."""
+  found: dict[tuple[str, str], Outcome] = {}
+  for entry in about["entries"]:
+    for seed in about["seeds"]:
+      folder = workdir / entry / f"s{seed}"
+      if not (folder / "results.json").is_file():
+        continue
+      results = json.loads((folder / "results.json").read_bytes())
+      with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:
+        for system, scores in results["systems"].items():
+          outcome = found.setdefault(
+            (entry, system),
+            Outcome(
+              entry=entry, system=system, scores=[], statistics={}, seeds=[]
+            ),
+          )
+          outcome.scores.append(scores)
+          outcome.seeds.append(seed)
+          for metric in scores:
+            outcome.statistics.setdefault(metric, []).append(
+              arrays[f"{system}/{metric}"]
+            )
+  return list(found.values())

@@ -1,0 +1,72 @@
+"""Runs an ablation study: every entry times every seed; resumable.
+
+    python launch/sweep.py --study=configs/ablations/noise.py --workdir=runs/n
+    python launch/sweep.py ... --dry_run          # lists the runs
+    python launch/sweep.py ... --shard=0/4        # a quarter of them
+
+Runs share one artefact store, so what two entries have in common is made once.
+Finished runs are skipped. Afterwards: python tools/table.py runs/n
+"""
+
+import json
+import pathlib
+
+from absl import flags
+
+from jaxmt import config as config_lib
+from jaxmt import experiment, parallel, pipeline, program, progress, study
+from jaxmt.data import files
+from jaxmt.errors import InputError
+
+_STUDY = flags.DEFINE_string("study", None, "the study file")
+_WORKDIR = flags.DEFINE_string("workdir", None, "folder for all its runs")
+_DRY_RUN = flags.DEFINE_bool("dry_run", False, "only list the runs")
+_SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
+
+
+def finished(folder: pathlib.Path, config: experiment.ExperimentConfig) -> bool:
+  """Whether this very config has run to its end in `folder`."""
+  try:
+    record = json.loads((folder / "run.json").read_bytes())
+  except (OSError, ValueError):
+    return False
+  same = record["config"] == config_lib.plain(config)
+  return same and record["status"] == "finished"
+
+
+def main(argv: list[str]) -> None:
+  """Runs what is left of the study."""
+  del argv
+  plan = study.load(program.given(_STUDY))
+  workdir = pathlib.Path(program.given(_WORKDIR))
+  chosen = study.shard(study.trials(plan), _SHARD.value)
+  configs = [experiment.freeze(trial.config) for trial in chosen]
+  if _DRY_RUN.value:
+    for trial, config in zip(chosen, configs, strict=True):
+      state = "done" if finished(workdir / trial.folder, config) else "to run"
+      print(f"{trial.folder}\t{state}")
+    return
+  parallel.initialize()
+  workdir.mkdir(parents=True, exist_ok=True)
+  files.write_text(
+    str(workdir / "study.json"), json.dumps(study.description(plan), indent=1)
+  )
+  for number, (trial, config) in enumerate(zip(chosen, configs, strict=True)):
+    folder = workdir / trial.folder
+    label = f"({number + 1}/{len(chosen)}) {trial.folder}"
+    if finished(folder, config):
+      progress.say(f"{label}: already done")
+      continue
+    progress.say(f"{label}: running")
+    try:
+      with pipeline.open_run(
+        str(folder), config=config, store=str(workdir / "artefacts")
+      ) as run:
+        experiment.run(run, config)
+    except InputError as error:
+      raise InputError(f"run {trial.folder}: {error}") from error
+  print(f"{len(chosen)} runs done; python tools/table.py {workdir}")
+
+
+if __name__ == "__main__":
+  program.run(main)

@@ -1,0 +1,47 @@
+"""Runs a whole experiment, from text to an evaluated system; resumable.
+
+    python launch/train.py --config=configs/quickstart.py --workdir=runs/quick
+    python launch/train.py --config=configs/quickstart.py:small \
+      --config.data.synthetic.noise=0.1 --workdir=runs/noisy
+
+Started again on the same workdir it redoes only what was unfinished or has
+changed. Results: results.json, metrics.jsonl and report.html in the workdir.
+"""
+
+from absl import flags
+from ml_collections import config_flags
+
+from jaxmt import experiment, parallel, pipeline, program
+from jaxmt.errors import InputError
+
+_CONFIG = config_flags.DEFINE_config_file(
+  "config", None, "config file, with :variant if it has variants"
+)
+_WORKDIR = flags.DEFINE_string("workdir", None, "folder for all results")
+_STORE = flags.DEFINE_string(
+  "store", None, "folder of artefacts to share between runs"
+)
+_DEVICES = flags.DEFINE_integer("devices", 0, "devices to use, 0 for all")
+_WAIT = flags.DEFINE_bool(
+  "wait", False, "wait while another process uses the workdir"
+)
+
+
+def main(argv: list[str]) -> None:
+  """Runs the experiment and prints its table."""
+  del argv
+  program.required(config=_CONFIG.value)
+  workdir = program.given(_WORKDIR)
+  try:
+    config = experiment.freeze(_CONFIG.value)
+  except OSError as error:  # the flag keeps a load error until first use
+    raise InputError(str(error)) from error
+  parallel.initialize(devices=_DEVICES.value)
+  with pipeline.open_run(
+    workdir, config=config, store=_STORE.value, wait=_WAIT.value
+  ) as run:
+    print(experiment.run(run, config))
+
+
+if __name__ == "__main__":
+  program.run(main)
