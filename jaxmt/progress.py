@@ -77,3 +77,24 @@ def _line_printer(label: str, total: int):
       )
 
   return advance
+
+
+class Skipped:
+  """Counts bad input that is skipped, and shows the first few.
+
+  Made to be called with each error, where otherwise the error is raised.
+
+  Attributes:
+    count: how many so far.
+  """
+
+  _SHOWN = 5
+
+  def __init__(self):
+    self.count = 0
+
+  def __call__(self, error: Exception) -> None:
+    """Takes note of one error."""
+    self.count += 1
+    if self.count <= self._SHOWN:
+      say(f"skipped {error}")

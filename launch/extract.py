@@ -112,17 +112,12 @@ def _extractors(
   return found
 
 
-class _Skipped:
-  """Counts bad sentences and shows the first few; counts failed parses."""
+class _Skipped(progress.Skipped):
+  """Counts failed parses too."""
 
   def __init__(self):
-    self.count = 0
+    super().__init__()
     self.without_tree = 0
-
-  def __call__(self, error: InputError) -> None:
-    self.count += 1
-    if self.count <= 5:
-      progress.say(f"skipped {error}")
 
 
 def _shown(

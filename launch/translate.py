@@ -17,7 +17,12 @@ from jaxmt.errors import InputError
 
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
-_GRAMMAR = flags.DEFINE_string("grammar", "", "rule table")
+_GRAMMAR = flags.DEFINE_string(
+  "grammar", "", "rule table; other dialects: several files, comma-separated"
+)
+_SKIP_BAD = flags.DEFINE_bool(
+  "skip_bad", False, "skip malformed rule lines and count them"
+)
 _LM = flags.DEFINE_string("lm", "", "language model, ARPA")
 _WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
 _INPUT = flags.DEFINE_string(
@@ -79,10 +84,21 @@ def _start_jax() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 
+def _read_foreign(paths: list[str], dialect: str):
+  from jaxmt.grammar import formats
+
+  if not _SKIP_BAD.value:
+    return formats.read_all(paths, dialect)
+  skipped = progress.Skipped()
+  table = formats.read_all(paths, dialect, on_bad=skipped)
+  progress.say(f"{len(table):,} rules, {skipped.count} bad lines skipped")
+  return table
+
+
 def _load_model():
   from jaxmt.chart import model as models
   from jaxmt.features import weights as weight_files
-  from jaxmt.grammar import formats, native
+  from jaxmt.grammar import native
   from jaxmt.grammar.match import MatchConfig
   from jaxmt.lm import arpa_read
   from jaxmt.lm import tables as lm_tables
@@ -91,7 +107,7 @@ def _load_model():
   if dialect == "jaxmt":
     table = native.read(_GRAMMAR.value)
   else:
-    table = formats.read(_GRAMMAR.value, dialect)
+    table = _read_foreign(_GRAMMAR.value.split(","), dialect)
   weights = weight_files.parse_weights(
     files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
   )

@@ -131,3 +131,31 @@ def test_long_lines_are_cut_evenly():
   assert pieces.first.tolist() == [0, 0, 2, 4, 0]
   assert pieces.cut == (1,)
   np.testing.assert_array_equal(pieces.first[pieces.row == 0], 0)
+
+
+def test_bad_rule_lines_are_named_or_skipped(tmp_path):
+  (tmp_path / "g").write_text(
+    "[X] ||| a ||| x ||| P=0.5\n[X] || b\n[X] ||| b ||| y ||| P=0.5\n"
+  )
+  (tmp_path / "more").write_text("[X] ||| c ||| z ||| P=0.5\n")
+  (tmp_path / "w").write_text("LanguageModel 0.1\nP 1\n")
+  (tmp_path / "lm").write_text(
+    "\\data\\\nngram 1=6\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-1\t</s>\n"
+    "-1\tx\n-1\ty\n-1\tz\n\n\\end\\\n"
+  )
+  (tmp_path / "in").write_text("a b c\n")
+  flags = (
+    f"--grammar={tmp_path / 'g'},{tmp_path / 'more'}",
+    f"--lm={tmp_path / 'lm'}",
+    f"--weights={tmp_path / 'w'}",
+    f"--input={tmp_path / 'in'}",
+    "--dialect=cdec",
+    "--exact",
+  )
+  refused = util.run_program("launch/translate.py", *flags)
+  assert refused.returncode == 2
+  assert f"{tmp_path / 'g'}:2: " in refused.stderr
+  done = util.run_program("launch/translate.py", *flags, "--skip_bad")
+  assert done.returncode == 0, done.stderr
+  assert done.stdout == "x y z\n"
+  assert "1 bad lines skipped" in done.stderr
