@@ -1,19 +1,42 @@
 """Speed of decoding, with matching; model score beside it.
 
 With real data: a Hiero grammar of 177k rules, a 4-gram model, 100 sentences of
-12 words. Rows give the beam K and the candidates M per cell. Also the cost
-against sentence length, and against the beam, and loss-augmented decoding.
+12 words. Rows give the beam K and the candidates M per cell:
+
+- the peer's sentences, with model scores against the peer's;
+- trigrams and 4-grams, 12 and 25 words, one thread and one for each core (the
+  trigram model is the 4-gram model without its last level);
+- cost against length and against the beam;
+- loss-augmented decoding, and 100-best lists;
+- the time from starting `launch/translate.py` to the first translation, with
+  nothing compiled, with kernels compiled, and with everything compiled.
+
+"first run s" is what the first run took longer than the best of the others:
+compilation. "peak MB" is the peak of the process so far.
 """
 
+import dataclasses
 import gzip
 import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 import time
 
 import bench
 import jax
 import numpy as np
 
-from jaxmt.chart import augmentations, decoder, derivation, search
+from jaxmt import threads as cores
+from jaxmt.chart import (
+  augmentations,
+  decoder,
+  derivation,
+  forest,
+  kbest,
+  search,
+)
 from jaxmt.chart import model as models
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import formats
@@ -30,13 +53,17 @@ def _peer(folder, pop: int) -> np.ndarray:
     return np.array([float(line.rsplit("|||", 1)[1]) for line in lines])
 
 
-def _load(folder):
+def _load(folder, order: int = 4):
+  """The peer's model, with its n-gram model or one of lower order."""
   table = formats.read(str(folder / "grammar.scfg.gz"), "cdec")
-  lm = lm_tables.build_tables(arpa_read.read_arpa(str(folder / "lm4.arpa.gz")))
+  lm = arpa_read.read_arpa(str(folder / "lm4.arpa.gz"))
+  top = lm.levels[order - 1]
+  top = dataclasses.replace(top, backoff=np.zeros_like(top.backoff))
+  lm = dataclasses.replace(lm, levels=(*lm.levels[: order - 1], top))
   lines = (folder / "weights.txt").read_text().split("\n")
   return models.make_model(
     table,
-    lm,
+    lm_tables.build_tables(lm),
     weights=weight_files.parse_weights(lines),
     units=models.DIALECTS["cdec"],
     limits=MatchConfig(pass_through="all"),
@@ -108,7 +135,7 @@ def _loss_augmented(model, source, lm, references) -> dict:
   def run():
     for batch in batches:
       prepared = decoder.prepare(model, source, batch, config=config)
-      inputs = augmentations.make_inputs(
+      inputs = decoder.make_inputs(
         model, prepared, [[references[row] for row in batch[0]]]
       )
       decoder.run_search(
@@ -132,54 +159,170 @@ def _loss_augmented(model, source, lm, references) -> dict:
   }
 
 
+def _lists(model, source, lm, *, size: int) -> dict:
+  """Unique n-best lists with features, one thread."""
+  config = decoder.DecodeConfig(
+    search=search.make_config(beam=30, pop=200, forest=True)
+  )
+  spent = []
+
+  def run():
+    spent.append(0.0)
+    for parts in decoder.decode(model, source, config=config, lm=lm):
+      for part in parts:
+        start = time.perf_counter()
+        made = forest.extract(model, part)
+        found = kbest.best(model, part.source, made, size=size, unique=True)
+        every = kbest.derivations(made, found)
+        derivation.features(model, part.source, every, found.words)
+        kbest.strings(model, part.source, found)
+        spent[-1] += time.perf_counter() - start
+
+  start = time.perf_counter()
+  run()
+  first = time.perf_counter() - start
+  cpu = time.process_time()
+  seconds = bench.timed(run, repeat=1)
+  busy = time.process_time() - cpu
+  return {
+    "case": f"{size}-best, unique, 1 thread",
+    "K": 30,
+    "M": 200,
+    "sentences/s": len(source) / seconds,
+    "cpu ms/sentence": 1000 * busy / len(source),
+    "lists ms/sentence": 1000 * min(spent) / len(source),
+    "first run s": first - seconds,
+    "peak MB": bench.peak_memory_mb(),
+  }
+
+
+def _start(folder, line: str, *, caches: pathlib.Path) -> float:
+  """Seconds from starting the program to the first translation."""
+  program = pathlib.Path(__file__).parents[1] / "launch" / "translate.py"
+  command = [
+    *(sys.executable, str(program), "--dialect=cdec", "--input=-"),
+    f"--grammar={folder / 'grammar.scfg.gz'}",
+    f"--lm={folder / 'lm4.arpa.gz'}",
+    f"--weights={folder / 'weights.txt'}",
+    f"--compile_cache={caches / 'jax'}",
+  ]
+  start = time.perf_counter()
+  subprocess.run(
+    command,
+    input=f"{line}\n".encode(),
+    check=True,
+    capture_output=True,
+    env={**os.environ, "NUMBA_CACHE_DIR": str(caches / "numba")},
+  )
+  return time.perf_counter() - start
+
+
+def _starts(folder, line: str) -> list[dict]:
+  """Cold and warm starts."""
+  rows = []
+  with tempfile.TemporaryDirectory() as temporary:
+    caches = pathlib.Path(temporary)
+    for case in ("nothing", "kernels", "everything"):
+      if case == "kernels":  # what XLA compiled is forgotten
+        (caches / "jax").rename(caches / "old")
+      rows.append(
+        {
+          "case": f"start to first translation, {case} compiled before",
+          "first run s": _start(folder, line, caches=caches),
+        }
+      )
+  return rows
+
+
+def _cut(lines: list[str], length: int, count: int) -> list[str]:
+  """Running text in pieces of `length` words."""
+  words = " ".join(lines).split()
+  starts = range(0, len(words) - length, length)
+  return [" ".join(words[k : k + length]) for k in starts][:count]
+
+
+def _against_peer(model, lines, lm, folder) -> list[dict]:
+  """The peer's sentences at several sizes."""
+  peers = {pop: _peer(folder, pop)[: len(lines)] for pop in (100, 200)}
+  source = models.make_source(model, lines)
+  all_cores = cores.available()
+  rows = []
+  for beam, pop, threads in (
+    (30, 128, all_cores),
+    (30, 176, all_cores),
+    (30, 200, all_cores),
+    (30, 200, 1),
+  ):
+    scores, row = _measure(
+      model, source, lm, beam=beam, pop=pop, threads=threads
+    )
+    rows.append(
+      {
+        "case": f"{len(lines)} sentences, {threads} threads",
+        "K": beam,
+        "M": pop,
+        **row,
+        "score": scores.mean(),
+        "over peer pop 100": scores.mean() - peers[100].mean(),
+        "over peer pop 200": scores.mean() - peers[200].mean(),
+        "share >= pop 200": float((scores >= peers[200] - 1e-3).mean()),
+      }
+    )
+  return rows
+
+
+def _against_length(loaded, lines, *, settings, count: int = 40) -> list[dict]:
+  """Rows for `(order, words, beam, threads)`; `loaded[order]` is a model."""
+  rows = []
+  for order, length, beam, threads in settings:
+    model, lm = loaded[order]
+    pop = max(200, 2 * beam)
+    source = models.make_source(
+      model, _cut(lines, length, min(count, 1000 // length))
+    )
+    _, row = _measure(
+      model, source, lm, beam=beam, pop=pop, threads=threads, repeat=2
+    )
+    name = f"{order}-grams, {length} words, {threads} threads"
+    rows.append({"case": name, "K": beam, "M": pop, **row})
+  return rows
+
+
+def _settings() -> list[tuple[int, int, int, int]]:
+  """Orders, lengths, beams and threads to measure, each once."""
+  both = sorted({1, cores.available()})
+  grid = [(n, size, 30, t) for n in (3, 4) for size in (12, 25) for t in both]
+  most = both[-1]
+  longer = [(4, size, 30, most) for size in (6, 50)]
+  wider = [(4, 12, beam, most) for beam in (10, 100, 200)]
+  return [*grid, *longer, *wider]
+
+
 def run() -> list[dict]:
   """Returns one row per setting."""
   folder = bench.corpus(_CORPUS)
   if folder is None:
     raise bench.InputError(f"JAXMT_DATA has no {_CORPUS}")
+  lines = (folder / "source.de").read_text().split("\n")[:-1]
+  rows = _starts(folder, lines[0])
   start = time.perf_counter()
   model = _load(folder)
   lm = automaton.to_device(model.lm)
   jax.block_until_ready(lm)
   load = time.perf_counter() - start
-  lines = (folder / "source.de").read_text().split("\n")[:-1]
   source = models.make_source(model, lines)
-  cores = os.cpu_count() or 1
-  peers = {pop: _peer(folder, pop) for pop in (100, 200)}
-  rows = [
+  rows += [
     {"case": "load", "first run s": load},
     {
       "case": "match only",
       "sentences/s": len(source) / _match_seconds(model, source),
     },
   ]
-  for beam, pop in ((30, 128), (30, 176), (30, 200)):
-    for threads in sorted({1, cores}):
-      scores, row = _measure(
-        model, source, lm, beam=beam, pop=pop, threads=threads
-      )
-      rows.append(
-        {
-          "case": f"100 sentences, {threads} threads",
-          "K": beam,
-          "M": pop,
-          **row,
-          "score": scores.mean(),
-          "over peer pop 100": scores.mean() - peers[100].mean(),
-          "over peer pop 200": scores.mean() - peers[200].mean(),
-          "share >= pop 200": float((scores >= peers[200] - 1e-3).mean()),
-        }
-      )
-  for length in (6, 12, 25):
-    words = " ".join(lines).split()
-    cut = [
-      " ".join(words[k : k + length])
-      for k in range(0, min(len(words) - length, 24 * length), length)
-    ]
-    _, row = _measure(
-      model, models.make_source(model, cut), lm, beam=30, pop=200, threads=cores
-    )
-    rows.append({"case": f"{length} words", "K": 30, "M": 200, **row})
+  rows += _against_peer(model, lines, lm, folder)
+  lower = _load(folder, order=3)
+  loaded = {3: (lower, automaton.to_device(lower.lm)), 4: (model, lm)}
+  rows += _against_length(loaded, lines, settings=_settings())
   references = (folder / "reference.en").read_text().split("\n")[:-1]
   rows.append(_loss_augmented(model, source, lm, references))
+  rows.append(_lists(model, source, lm, size=100))
   return rows

@@ -1,14 +1,16 @@
 """Augmented search: extra scores from what hypotheses accumulate.
 
 With a hook the search carries *accumulators* for every hypothesis: its length,
-its n-gram matches against a reference (n = 1..4, each occurrence counted as
-often as the reference has it, no clipping) and a loss summed over cells. An
-`Augmentation` turns them into an extra score; loss-augmented Viterbi, hope and
-fear decoding are instances.
+its n-gram matches against a reference (n = 1..4) and a loss summed over cells.
+An `Augmentation` turns them into an extra score; loss-augmented Viterbi, hope
+and fear decoding are instances.
 
-Accumulators form a monoid under concatenation: a row holds the first and last
-three words, so that joining two rows can count the n-grams across the seam.
-Words here are the caller's ids (not the language model's), -1 for none.
+Accumulators form a monoid under concatenation. To count the n-grams across a
+seam it takes the places in the reference where the last one, two and three
+words before the seam end, and where the first one, two and three behind it
+begin: sets of places, so bits of 32-bit lanes. A join is then a few shifts and
+ANDs per lane, whatever the words. Two strings that the reference does not tell
+apart have equal sets.
 """
 
 import dataclasses
@@ -23,40 +25,86 @@ from jax import lax
 
 ORDER = 4
 EDGE = ORDER - 1
-COLUMNS = 2 * EDGE + 1 + ORDER + 1
-NO_WORD = -1
+LANE = 32  # bits
+_REST = 2 + 2 * ORDER  # columns beside the sets
 
 
 class Accumulators(typing.NamedTuple):
-  """What a hypothesis has gathered; `[...]` over hypotheses."""
+  """What a hypothesis has gathered; `[...]` over hypotheses, L lanes.
 
-  first: jax.Array  # [..., 3], NO_WORD after the end
-  last: jax.Array  # [..., 3], nearest the end last, NO_WORD before the start
+  Attributes:
+    first: bit i of `first[n - 1]` says that the first n words are the words
+      i + 1 to i + n of the reference (from 0); 0 if there are fewer words.
+      uint32 `[..., 3, L]`.
+    last: bit i of `last[n - 1]` says that the last n words are in the reference
+      and end with its word i. uint32 `[..., 3, L]`.
+    length: number of words.
+    matches: for each n, how often the reference has each n-gram, summed over
+      all n-grams of the string (not clipped), int32 `[..., 4]`.
+    hits: n-grams of the string that the reference has, int32 `[..., 4]`.
+    loss: of its cells and those below, float32.
+  """
+
+  first: jax.Array
+  last: jax.Array
   length: jax.Array
-  matches: jax.Array  # [..., 4]
+  matches: jax.Array
+  hits: jax.Array
   loss: jax.Array
+
+
+class Goal(typing.NamedTuple):
+  """What an extra score may compare accumulators with; broadcasts to them.
+
+  Attributes:
+    length: words of the sentence's reference, at least 1, float32.
+    share: share of the source words that the cell covers, float32.
+  """
+
+  length: jax.Array
+  share: jax.Array
 
 
 @dataclasses.dataclass(frozen=True)
 class Augmentation:
-  """How accumulators become scores; static, so compiled once.
+  """How accumulators become scores.
+
+  All but the parameters is static: compiled once for all their values.
 
   Attributes:
-    extra: `(accumulators, data) -> score [...]`, added to the model score.
-      `data` leaves have the accumulators' shape (per-sentence values).
-    rank_loss: `rank [K] -> loss [K]` of a hypothesis by its rank (0 = best)
-      among the model scores of its cell, or None.
-    prune: "model" keeps the best by model score, "augmented" by both.
+    extra: `(accumulators, goal, parameters) -> score [...]`, added to the model
+      score.
+    rank_loss: `(rank [K], parameters) -> loss [K]` of a hypothesis by its rank
+      (0 = best) among the model scores of its cell, or None. Scores that differ
+      by rounding only have one rank. The loss is accumulated in every cell
+      where a rule is applied: in glue cells too, that of the whole sentence
+      among them, since each of them is pruned; not in a goal cell, which holds
+      no rule and prunes nothing.
+    prune: "model" keeps the best by model score, as decoding does; "augmented"
+      by both.
+    state: what hypotheses must have in common to be merged. "lm": label and
+      language model state, as in decoding; of those merged the best by
+      augmented score stays, which need not be the best in the end. With
+      "accumulators" they must be equal too: exact, and far more hypotheses.
+    parameters: numbers for `extra` and `rank_loss`, float32 on the device.
   """
 
-  extra: Callable[[Accumulators, typing.Any], jax.Array]
-  rank_loss: Callable[[jax.Array], jax.Array] | None = None
+  extra: Callable[[Accumulators, Goal, tuple], jax.Array]
+  rank_loss: Callable[[jax.Array, tuple], jax.Array] | None = None
   prune: str = "augmented"
+  state: str = "lm"
+  parameters: tuple[float, ...] = ()
+
+  def __post_init__(self):
+    if self.prune not in ("model", "augmented"):
+      raise ValueError(f"prune={self.prune!r}")
+    if self.state not in ("lm", "accumulators"):
+      raise ValueError(f"state={self.state!r}")
 
 
 @functools.partial(
   jax.tree_util.register_dataclass,
-  data_fields=("reference", "runs", "inner", "data"),
+  data_fields=("row", "runs", "length", "share"),
   meta_fields=(),
 )
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,134 +112,141 @@ class AugmentInputs:
   """What an augmentation needs beside the chart.
 
   Attributes:
-    reference: reference word ids, -2 after the end, int32 `[B, L]`.
-    runs: accumulator rows of the local rules' runs, matches left at zero, int32
-      `[rules, A + 1, COLUMNS]`.
-    inner: matches inside the runs of each application, int32 `[C, E, 4]`.
-    data: any pytree with leaves `[B]`, handed to `extra` by sentence.
+    row: row of `runs` of each application, int32 `[C, E]`.
+    runs: accumulators of the runs of each rule against each sentence's
+      reference, int32 `[rows, A + 1, columns]`.
+    length: words of each reference, at least 1, float32 `[B]`.
+    share: share of its sentence that a cell covers, float32 `[C]`.
   """
 
-  reference: jax.Array | np.ndarray
+  row: jax.Array | np.ndarray
   runs: jax.Array | np.ndarray
-  inner: jax.Array | np.ndarray
-  data: typing.Any
+  length: jax.Array | np.ndarray
+  share: jax.Array | np.ndarray
+
+
+def columns(lanes: int) -> int:
+  """Columns of a row of accumulators."""
+  return 2 * EDGE * lanes + _REST
 
 
 def unpack(row: jax.Array) -> Accumulators:
-  """Reads rows `[..., COLUMNS]`."""
+  """Reads rows `[..., columns]`, int32."""
+  lanes = (row.shape[-1] - _REST) // (2 * EDGE)
+  side = EDGE * lanes
+  shape = (*row.shape[:-1], EDGE, lanes)
+  bits = lax.bitcast_convert_type(row[..., : 2 * side], jnp.uint32)
+  rest = row[..., 2 * side :]
   return Accumulators(
-    first=row[..., :EDGE],
-    last=row[..., EDGE : 2 * EDGE],
-    length=row[..., 2 * EDGE],
-    matches=row[..., 2 * EDGE + 1 : 2 * EDGE + 1 + ORDER],
-    loss=lax.bitcast_convert_type(row[..., -1], jnp.float32),
+    first=bits[..., :side].reshape(shape),
+    last=bits[..., side:].reshape(shape),
+    length=rest[..., 0],
+    matches=rest[..., 1 : 1 + ORDER],
+    hits=rest[..., 1 + ORDER : 1 + 2 * ORDER],
+    loss=lax.bitcast_convert_type(rest[..., -1], jnp.float32),
   )
 
 
 def pack(value: Accumulators) -> jax.Array:
-  """Writes rows `[..., COLUMNS]`."""
+  """Writes rows `[..., columns]`."""
+  shape = (*value.length.shape, -1)
+  bits = lambda part: lax.bitcast_convert_type(part, jnp.int32)
   return jnp.concatenate(
     [
-      value.first,
-      value.last,
+      bits(value.first).reshape(shape),
+      bits(value.last).reshape(shape),
       value.length[..., None],
       value.matches,
-      lax.bitcast_convert_type(value.loss, jnp.int32)[..., None],
+      value.hits,
+      bits(value.loss)[..., None],
     ],
     axis=-1,
   )
 
 
-def seam_matches(
-  reference: jax.Array, last: jax.Array, first: jax.Array
-) -> jax.Array:
-  """Counts n-grams across a seam that the reference has, int32 `[..., 4]`.
+def _up(places: jax.Array, count: int) -> jax.Array:
+  """Sets of places `[..., L]` moved `count` words to the right."""
+  over = places[..., :-1] >> (LANE - count)
+  over = jnp.pad(over, [(0, 0)] * (places.ndim - 1) + [(1, 0)])
+  return (places << count) | over
+
+
+def _down(places: jax.Array, count: int) -> jax.Array:
+  """Sets of places `[..., L]` moved `count` words to the left."""
+  over = places[..., 1:] << (LANE - count)
+  over = jnp.pad(over, [(0, 0)] * (places.ndim - 1) + [(0, 1)])
+  return (places >> count) | over
+
+
+def _edge(near, far, length, move):
+  """Sets of the one, two and three outermost words of two strings.
 
   Args:
-    reference: `[..., L]`, broadcast against the candidates.
-    last: last words before the seam, `[..., 3]`.
-    first: first words after it, `[..., 3]`.
+    near: sets of the outer string, `[..., 3, L]`.
+    far: sets of the inner one.
+    length: words of the outer string, `[...]`.
+    move: shifts the inner string's places by a number of words.
   """
-  words = [last[..., k] for k in range(EDGE)]
-  words += [first[..., k] for k in range(EDGE)]
-  length = reference.shape[-1]
-  padded = jnp.pad(
-    reference,
-    [(0, 0)] * (reference.ndim - 1) + [(0, 2 * EDGE)],
-    constant_values=-2,
-  )
-  counts = [jnp.zeros(last.shape[:-1], jnp.int32)]
+  size = length[..., None]
+  near = [near[..., k, :] for k in range(EDGE)]
+  far = [far[..., k, :] for k in range(EDGE)]
+  out = []
+  for k in range(EDGE):
+    places = near[k]
+    for words in range(1, k + 1):  # the outer string is all of its words
+      both = near[words - 1] & move(far[k - words], words)
+      places = jnp.where(size == words, both, places)
+    out.append(jnp.where(size == 0, far[k], places))
+  return jnp.stack(out, axis=-2)
+
+
+def seam(last: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array]:
+  """N-grams across a seam: `(matches, hits)`, int32 `[..., 4]` each.
+
+  Args:
+    last: of the string before it, `[..., 3, L]`.
+    first: of the string behind it.
+  """
+  none = jnp.zeros(last.shape[:-2], jnp.int32)
+  matches, hits = [none], [none]
   for order in range(2, ORDER + 1):
-    total = jnp.zeros(last.shape[:-1], jnp.int32)
+    count, hit = none, none
     for before in range(1, order):
-      start = EDGE - before
-      hit = jnp.ones((*last.shape[:-1], length), bool)
-      for k in range(order):
-        word = words[start + k][..., None]
-        hit &= (padded[..., k : k + length] == word) & (word >= 0)
-      total += jnp.sum(hit, axis=-1, dtype=jnp.int32)
-    counts.append(total)
-  return jnp.stack(counts, axis=-1)
+      both = last[..., before - 1, :] & first[..., order - before - 1, :]
+      found = lax.population_count(both).astype(jnp.int32).sum(-1)
+      count, hit = count + found, hit + (found > 0)
+    matches.append(count)
+    hits.append(hit)
+  return jnp.stack(matches, axis=-1), jnp.stack(hits, axis=-1)
 
 
-def join(
-  reference: jax.Array,
-  left: Accumulators,
-  right: Accumulators,
-  active: jax.Array,
-) -> Accumulators:
-  """Concatenates where `active`; elsewhere returns `left`."""
-  places = jnp.arange(EDGE)
-  # Words of `right` follow the `n` listed words of a short `left`, and
-  # conversely at the end.
-  listed = jnp.minimum(left.length, EDGE)[..., None]
-  shifted = jnp.take_along_axis(
-    right.first, jnp.clip(places - listed, 0, EDGE - 1), axis=-1
-  )
-  first = jnp.where(places < listed, left.first, shifted)
-  behind = jnp.minimum(right.length, EDGE)[..., None]
-  moved = jnp.take_along_axis(
-    left.last, jnp.clip(places + behind, 0, EDGE - 1), axis=-1
-  )
-  last = jnp.where(places >= EDGE - behind, right.last, moved)
-  seam = seam_matches(reference, left.last, right.first)
-  wide = active[..., None]
+def join(left: Accumulators, right: Accumulators) -> Accumulators:
+  """Accumulators of the concatenation."""
+  matches, hits = seam(left.last, right.first)
   return Accumulators(
-    first=jnp.where(wide, first, left.first),
-    last=jnp.where(wide, last, left.last),
-    length=left.length + jnp.where(active, right.length, 0),
-    matches=left.matches + jnp.where(wide, seam + right.matches, 0),
-    loss=left.loss + jnp.where(active, right.loss, 0.0),
+    first=_edge(left.first, right.first, left.length, _down),
+    last=_edge(right.last, left.last, right.length, _up),
+    length=left.length + right.length,
+    matches=left.matches + right.matches + matches,
+    hits=left.hits + right.hits + hits,
+    loss=left.loss + right.loss,
   )
 
 
-def join_all(
-  reference_TL: jax.Array,
-  table: jax.Array,
-  place_TMS: jax.Array,
-  inner_TMN: jax.Array,
-) -> Accumulators:
+def join_all(table: jax.Array, place_TMS: jax.Array) -> Accumulators:
   """Accumulators of candidates from those of their segments.
 
   Args:
-    reference_TL: each cell's reference.
-    table: rows of hypotheses and runs, int32 `[N, COLUMNS]`.
+    table: rows of hypotheses and runs, int32 `[N, columns]`.
     place_TMS: rows of the table in target order, -1 after the end.
-    inner_TMN: matches inside the application's own runs, `[T, M, 4]`.
   """
-  shape = place_TMS.shape[:2]
-  start = Accumulators(
-    first=jnp.full((*shape, EDGE), NO_WORD, jnp.int32),
-    last=jnp.full((*shape, EDGE), NO_WORD, jnp.int32),
-    length=jnp.zeros(shape, jnp.int32),
-    matches=inner_TMN,
-    loss=jnp.zeros(shape, jnp.float32),
-  )
 
-  def body(slot, value):
+  def segment(slot):
     place = lax.dynamic_index_in_dim(place_TMS, slot, 2, keepdims=False)
     row = table.at[jnp.maximum(place, 0)].get(mode="promise_in_bounds")
-    return join(reference_TL[:, None, :], value, unpack(row), place >= 0)
+    return unpack(jnp.where((place >= 0)[..., None], row, 0))  # empty beyond
 
   longest = jnp.max(jnp.sum(place_TMS >= 0, axis=-1))
-  return lax.fori_loop(0, longest, body, start)
+  return lax.fori_loop(
+    1, longest, lambda slot, value: join(value, segment(slot)), segment(0)
+  )

@@ -12,14 +12,14 @@ import concurrent.futures
 import dataclasses
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from jaxmt.chart import augment_inputs, derivation, search, sparse_scores
 from jaxmt.chart import chart as charts
-from jaxmt.chart import derivation, search
 from jaxmt.chart.augment import Augmentation, AugmentInputs
 from jaxmt.chart.chart import Chart, Layout
 from jaxmt.chart.derivation import Derivations
@@ -137,7 +137,9 @@ def prepare(
   cells = charts.bucket(max(cells, _LEAST_CELLS))
   tiles = max(charts.bucket(tiles), cells // 16)
   rules = max(charts.bucket(rules), _RULES_PER_CELL * cells)
-  sentences = charts.bucket(max(16, *map(len, sources)))
+  # Room for as many sentences as the cells can hold costs nothing, and batches
+  # of short and of long sentences then share one shape.
+  sentences = charts.bucket(max(16, cells // 16, *map(len, sources)))
   built = [
     charts.build_chart(
       m,
@@ -150,11 +152,35 @@ def prepare(
     )
     for m in matches
   ]
+  scored = (
+    sparse_scores.score_chart(model, part, m, layout, chart)
+    for part, m, (chart, layout) in zip(sources, matches, built, strict=True)
+  )
   return Prepared(
     sources=sources,
     matches=matches,
-    charts=tuple(chart for chart, _ in built),
+    charts=tuple(scored),
     layouts=tuple(layout for _, layout in built),
+  )
+
+
+def make_inputs(
+  model: Model, prepared: Prepared, references: Sequence[Sequence[str]]
+) -> tuple[AugmentInputs, ...]:
+  """Prepares the references of a batch for an augmented search.
+
+  Args:
+    model: the model.
+    prepared: the batch's charts.
+    references: for each part of the batch, one reference line per sentence.
+  """
+  return augment_inputs.make_inputs(
+    model,
+    prepared.sources,
+    prepared.matches,
+    prepared.layouts,
+    prepared.charts,
+    references,
   )
 
 
@@ -164,9 +190,10 @@ def searcher(
   mesh: Mesh | None = None,
   augmentation: Augmentation | None = None,
 ) -> Callable[..., Beams]:
-  """Returns the compiled search `(charts, lm, weights, inputs) -> beams`.
+  """Returns the compiled search.
 
-  With a mesh, charts (and augmentation inputs) are stacked along a first axis
+  It takes (charts, lm, weights, inputs, parameters) and returns beams. With a
+  mesh, charts (and augmentation inputs) are stacked along a first axis
   that is split over the mesh, and so are the beams.
   """
   run = functools.partial(
@@ -175,9 +202,9 @@ def searcher(
   if mesh is None:
     return jax.jit(run)
 
-  def part(chart, lm, weights, inputs):
+  def part(chart, lm, weights, inputs, parameters):
     first = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)
-    beams = run(first(chart), lm, weights, first(inputs))
+    beams = run(first(chart), lm, weights, first(inputs), parameters)
     return jax.tree.map(lambda leaf: leaf[None], beams)
 
   split, copied = PartitionSpec(mesh.axis_names[0]), PartitionSpec()
@@ -185,7 +212,7 @@ def searcher(
     jax.shard_map(
       part,
       mesh=mesh,
-      in_specs=(split, copied, copied, split),
+      in_specs=(split, copied, copied, split, copied),
       out_specs=split,
       check_vma=False,
     )
@@ -214,11 +241,15 @@ def run_search(
   augmentation: Augmentation | None = None,
 ) -> list[Beams]:
   """Searches a batch; returns host beams, one for each part."""
+  parameters = ()
+  if augmentation is not None:
+    parameters = tuple(map(np.float32, augmentation.parameters))
+    augmentation = dataclasses.replace(augmentation, parameters=())
   call = searcher(config, mesh, augmentation)
   if mesh is None:
     parts = inputs or [None] * len(prepared.charts)
     beams = [
-      call(chart, lm, weights, part)
+      call(chart, lm, weights, part, parameters)
       for chart, part in zip(prepared.charts, parts, strict=True)
     ]
     return [jax.tree.map(np.asarray, one) for one in beams]
@@ -228,6 +259,7 @@ def run_search(
     lm,
     weights,
     jax.tree.map(stack, *inputs) if inputs else None,
+    parameters,
   )
   host = jax.tree.map(np.asarray, beams)
   return [
@@ -290,11 +322,31 @@ def decode(
   config: DecodeConfig,
   mesh: Mesh | None = None,
   lm: NgramAutomaton | None = None,
+  augmentation: Augmentation | None = None,
+  references: Sequence[str] | None = None,
 ) -> Iterator[list[Result]]:
   """Decodes sentences; yields the parts of each batch when it is done.
 
   Batches come in a fixed order, whatever the number of threads.
+
+  Args:
+    model: rules, language model and weights.
+    source: N sentences.
+    config: how to decode.
+    mesh: devices to split each batch over.
+    lm: the model's language model, if it is on the device already.
+    augmentation: extra scores (see `augmentations`); the best derivation is
+      then that of the best augmented score.
+    references: with an augmentation, one tokenised line per sentence.
+
+  Raises:
+    ValueError: if there is an augmentation but not N references, or references
+      without an augmentation.
   """
+  if (augmentation is None) != (references is None):
+    raise ValueError("an augmentation and references go together")
+  if references is not None and len(references) != len(source):
+    raise ValueError(f"{len(references)} references, {len(source)} sentences")
   lm = automaton.to_device(model.lm) if lm is None else lm
   weights = search_weights(model, config.threshold)
   parts = 1 if mesh is None else mesh.size
@@ -309,10 +361,23 @@ def decode(
 
   def work(batch: list[np.ndarray]) -> list[Result]:
     prepared = prepare(model, source, batch, config=config.search)
+    inputs = None
+    if references is not None:
+      lines = [[references[row] for row in part] for part in batch]
+      inputs = make_inputs(model, prepared, lines)
     run = functools.partial(
-      run_search, prepared, lm, weights, config=config.search, mesh=mesh
+      run_search,
+      prepared,
+      lm,
+      weights,
+      inputs,
+      config=config.search,
+      mesh=mesh,
+      augmentation=augmentation,
     )
     shapes = (*prepared.charts[0].slots.shape, *prepared.charts[0].rule.shape)
+    if inputs is not None:
+      shapes += inputs[0].runs.shape
     if shapes in compiled:
       beams = run()
     else:

@@ -14,6 +14,7 @@ from jaxmt.chart.chart import POSSIBLE, Layout
 from jaxmt.chart.model import Model, Source, word_features
 from jaxmt.chart.segments import advance
 from jaxmt.data.ragged import Ragged
+from jaxmt.data.vocabulary import SPECIALS
 from jaxmt.grammar.match import Matches
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.tables import EOS_WORD
@@ -83,6 +84,17 @@ def best(
 
 
 @njit(cache=True, nogil=True)
+def _doubled(rows):
+  """The same rows with room for as many again."""
+  # Loops, since assigning to slices takes seconds to compile.
+  larger = np.empty((2 * len(rows), rows.shape[1]), np.int32)
+  for row in range(len(rows)):
+    for column in range(rows.shape[1]):
+      larger[row, column] = rows[row, column]
+  return larger
+
+
+@njit(cache=True, nogil=True)
 def _follow(
   offsets, rule, child, begin, end, cell, source, back, root, rank, there
 ):
@@ -97,9 +109,8 @@ def _follow(
     if root[sentence] > 0 and there[sentence]:
       # The goal's one application has the sentence's last glue cell as child.
       goal = source[root[sentence]]
-      only = back[root[sentence], rank[sentence]]
       stack[0, 0] = child[offsets[goal], 0]
-      stack[0, 1] = only[1]
+      stack[0, 1] = back[root[sentence], rank[sentence], 1]
       notes[0, 0] = -1
       top = 1
     while top:
@@ -107,27 +118,21 @@ def _follow(
       item, place = stack[top, 0], stack[top, 1]
       parent, slot = notes[top, 0], notes[top, 1]
       if filled == len(columns):
-        larger = np.empty((2 * filled, columns.shape[1]), np.int32)
-        larger[:filled] = columns
-        columns = larger
+        columns = _doubled(columns)
       if parent >= 0:
         columns[parent, 3 + slot] = filled
-      pointer = back[cell[item], place]
-      application = offsets[item] + pointer[0]
+      application = offsets[item] + back[cell[item], place, 0]
       columns[filled, 0] = rule[application]
       columns[filled, 1] = begin[item]
       columns[filled, 2] = end[item]
-      columns[filled, 3:] = -1
+      for part in range(arity):
+        columns[filled, 3 + part] = -1
       if top + arity > len(stack):
-        wider = np.empty((2 * len(stack), 3), np.int32)
-        wider[: len(stack)] = stack
-        noted = np.empty((2 * len(stack), 2), np.int32)
-        noted[: len(notes)] = notes
-        stack, notes = wider, noted
+        stack, notes = _doubled(stack), _doubled(notes)
       for part in range(arity - 1, -1, -1):
         if child[application, part] >= 0:
           stack[top, 0] = child[application, part]
-          stack[top, 1] = pointer[1 + part]
+          stack[top, 1] = back[cell[item], place, 1 + part]
           notes[top, 0] = filled
           notes[top, 1] = part
           top += 1
@@ -174,6 +179,24 @@ def read_off(model: Model, derivations: Derivations) -> Yields:
 
 
 @njit(cache=True, nogil=True)
+def _sort_pairs(pairs, low, high):
+  """Sorts some rows in place; they are few, and nearly sorted."""
+  for last in range(low + 1, high):
+    one, two = pairs[last, 0], pairs[last, 1]
+    place = last
+    while place > low and (
+      pairs[place - 1, 0] > one
+      or (pairs[place - 1, 0] == one and pairs[place - 1, 1] > two)
+    ):
+      pairs[place, 0], pairs[place, 1] = (
+        pairs[place - 1, 0],
+        pairs[place - 1, 1],
+      )
+      place -= 1
+    pairs[place, 0], pairs[place, 1] = one, two
+
+
+@njit(cache=True, nogil=True)
 def _expand(offsets, rule, begin, end, child, source, target, links, size):
   nodes = len(rule)
   num_rules = len(source[1]) - 1
@@ -199,7 +222,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
   pairs = np.empty((seams, 2), np.int32)
   stack = np.empty((nodes + 1, 2), np.int64)
   spots = np.empty(64, np.int32)
-  filled, linked = 0, 0
+  filled, linked = np.int64(0), np.int64(0)
   for sentence in range(batch):
     start = filled
     top = 0
@@ -246,11 +269,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
         pairs[linked, 0] = spots[links[0][item, 0]]
         pairs[linked, 1] = place[first[node] + links[0][item, 1]]
         linked += 1
-    order = np.argsort(
-      pairs[before:linked, 0].astype(np.int64) * (filled - start + 1)
-      + pairs[before:linked, 1]
-    )
-    pairs[before:linked] = pairs[before:linked][order]
+    _sort_pairs(pairs, before, linked)
     word_offsets[sentence + 1] = filled
     link_offsets[sentence + 1] = linked
   return words[:filled], word_offsets, pairs[:linked], link_offsets
@@ -258,29 +277,40 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
 
 def lm_words(model: Model, source: Source, words: Ragged) -> Ragged:
   """Turns the ids of `Yields.words` into language model word ids."""
-  known = lm_tables.word_map(model.lm, model.table.target_words.words)
-  known[:4] = lm_tables.UNK_WORD
-  both = np.concatenate([known, _copied_words(model, source)])
-  return Ragged(flat=both[words.flat], offsets=words.offsets)
-
-
-def _copied_words(model: Model, source: Source) -> np.ndarray:
-  known = lm_tables.word_map(model.lm, source.words)
-  known[(known == lm_tables.BOS_WORD) | (known == EOS_WORD)] = (
-    lm_tables.UNK_WORD
-  )
-  return known
+  used, names = _used_words(model, source, words)
+  known = lm_tables.word_map(model.lm, names)
+  special = (known == lm_tables.BOS_WORD) | (known == EOS_WORD)
+  known[special | (used < len(SPECIALS))] = lm_tables.UNK_WORD
+  out = np.zeros(_num_words(model, source), np.int32)
+  out[used] = known
+  return Ragged(flat=out[words.flat], offsets=words.offsets)
 
 
 def strings(model: Model, source: Source, words: Ragged) -> list[str]:
   """Spells the ids of `Yields.words`, words separated by spaces."""
-  names = np.array(
-    [*model.table.target_words.words, *source.words], dtype=object
-  )
-  flat = names[words.flat]
+  used, names = _used_words(model, source, words)
+  spelt = np.empty(_num_words(model, source), object)
+  spelt[used] = names
+  flat = spelt[words.flat].tolist()
+  offsets = words.offsets.tolist()
   return [
-    " ".join(flat[words.offsets[row] : words.offsets[row + 1]])
-    for row in range(len(words))
+    " ".join(flat[offsets[row] : offsets[row + 1]]) for row in range(len(words))
+  ]
+
+
+def _num_words(model: Model, source: Source) -> int:
+  return len(model.table.target_words) + len(source.words)
+
+
+def _used_words(model, source, words) -> tuple[np.ndarray, list[str]]:
+  """The ids that occur, rising, and their spelling."""
+  seen = np.zeros(_num_words(model, source), bool)
+  seen[words.flat] = True
+  used = np.flatnonzero(seen)
+  known = model.table.target_words.words
+  return used, [
+    known[word] if word < len(known) else source.words[word - len(known)]
+    for word in used.tolist()
   ]
 
 

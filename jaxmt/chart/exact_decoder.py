@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.chart import decoder, exact
+from jaxmt.chart import decoder, exact, sparse_scores
 from jaxmt.chart.exact import ExactResult
 from jaxmt.chart.model import Model, Source
+from jaxmt.errors import InputError
 from jaxmt.grammar import match
 from jaxmt.grammar.match import Matches
 
@@ -24,7 +25,12 @@ def search_exactly(
   Returns:
     The rule applications, the result, and each sentence's root cell among
     `result.beams`, int `[N]`; cell 0 is that of no derivation.
+
+  Raises:
+    InputError: if the model has sparse features beyond those of rules alone.
   """
+  if sparse_scores.has_edges(model):
+    raise InputError("exact search cannot use weights of Word-Edges")
   limits = dataclasses.replace(
     model.limits, applications=max(len(model.table), 1)
   )

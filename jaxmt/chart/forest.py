@@ -40,6 +40,9 @@ class Forest:
     lm: what it adds to ln p of the words (with `</s>` at the goal), `[E]`.
     matched: tails whose label is their site's, int32 `[E]`.
     mismatched: tails whose label is another, int32 `[E]`.
+    augmented: of an augmented search, what the edge adds to the augmented
+      score where its tails stand for their kept derivations: the candidate's
+      score minus its tails'. float32 `[E]`, or None.
   """
 
   node_offsets: np.ndarray
@@ -54,6 +57,7 @@ class Forest:
   lm: np.ndarray
   matched: np.ndarray
   mismatched: np.ndarray
+  augmented: np.ndarray | None = None
 
   def __len__(self) -> int:
     return len(self.node_offsets) - 1
@@ -75,6 +79,7 @@ def extract(model: Model, result: Result) -> Forest:
   if candidates is None:
     raise ValueError("search with SearchConfig(forest=True) to get forests")
   matches, layout = result.matches, result.layout
+  plain = candidates.augmented is None
   root = np.asarray(result.chart.root)[: len(result.rows)]
   nodes, edges, values, node_offsets, edge_offsets = _extract(
     (matches.offsets, matches.rule, matches.child),
@@ -85,7 +90,9 @@ def extract(model: Model, result: Result) -> Forest:
     np.asarray(candidates.head),
     np.asarray(candidates.score),
     np.asarray(candidates.gain),
+    np.asarray(candidates.score if plain else candidates.augmented),
     np.asarray(result.beams.score),
+    np.asarray(result.beams.score if plain else result.beams.augmented),
     root,
     len(result.rows),
   )
@@ -108,9 +115,29 @@ def extract(model: Model, result: Result) -> Forest:
     tails=tails,
     score=values[:, 0].copy(),
     lm=values[:, 1] + run,
+    augmented=None if plain else values[:, 2].copy(),
     matched=same.sum(1).astype(np.int32),
     mismatched=(filled & ~same).sum(1).astype(np.int32),
   )
+
+
+def ranks_of(forest: Forest, edges: np.ndarray) -> np.ndarray:
+  """Where a derivation stood in the beams: the competition it won or survived.
+
+  Args:
+    forest: forests of a search that sorts its beams by model score: plain, or
+      with an augmentation that prunes by it.
+    edges: the derivation's edges, int `[D]`, of one or more sentences.
+
+  Returns:
+    (begin, end, label, rank) of the head of each edge, rank 0 being the best of
+    its cell; without the goals', which are no cells of rules. int32 `[D', 4]`.
+  """
+  heads = np.searchsorted(forest.edge_offsets, edges, side="right") - 1
+  goals = forest.node_offsets[1:] - 1
+  heads = heads[~np.isin(heads, goals)]
+  columns = (forest.begin, forest.end, forest.label, forest.rank)
+  return np.stack([column[heads] for column in columns], axis=1)
 
 
 def _column(pick, rules: RuleColumns, result: Result, rule: np.ndarray):
@@ -127,7 +154,19 @@ def _column(pick, rules: RuleColumns, result: Result, rule: np.ndarray):
 
 @njit(cache=True, nogil=True)
 def _extract(
-  matched, spans, cell, application, ranks, head, score, gain, best, root, batch
+  matched,
+  spans,
+  cell,
+  application,
+  ranks,
+  head,
+  score,
+  gain,
+  augmented,
+  best,
+  best_augmented,
+  root,
+  batch,
 ):
   offsets, rules, child = matched
   begin, end, sentence = spans
@@ -160,7 +199,7 @@ def _extract(
       num_nodes += number[row, rank] == 0
   nodes = np.empty((num_nodes, 3), np.int32)
   edges = np.full((num_edges, 1 + arity), -1, np.int32)
-  values = np.empty((num_edges, 2), np.float32)
+  values = np.empty((num_edges, 3), np.float32)
   node_offsets = np.zeros(batch + 1, np.int64)
   edge_offsets = np.zeros(num_nodes + 1, np.int64)
   node, edge = 0, 0
@@ -181,13 +220,15 @@ def _extract(
           continue
         made = offsets[item] + application[row, entry]
         edges[edge, 0] = rules[made]
-        total = score[row, entry]
+        total, both = score[row, entry], augmented[row, entry]
         for part in range(arity):
           if child[made, part] >= 0:
             below = cell[child[made, part]]
             edges[edge, 1 + part] = number[below, ranks[row, entry, part]]
             total -= best[below, ranks[row, entry, part]]
+            both -= best_augmented[below, ranks[row, entry, part]]
         values[edge, 0], values[edge, 1] = total, gain[row, entry]
+        values[edge, 2] = both
         edge += 1
       number[row, rank] = node
       node += 1

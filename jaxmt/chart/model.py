@@ -16,6 +16,8 @@ from jaxmt.chart.chart import RuleColumns
 from jaxmt.chart.segments import make_segments
 from jaxmt.data import ragged, vocabulary
 from jaxmt.data.ragged import Ragged
+from jaxmt.features import feature_keys, rule_templates
+from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
 from jaxmt.grammar import table as tables
 from jaxmt.grammar import trie as tries
 from jaxmt.grammar.match import MatchConfig
@@ -83,9 +85,12 @@ class Model:
     units: see `Units`.
     weights: weight of every feature by name; missing ones are 0.
     columns: what the search knows of the rules and of the goal, R + 1 rows.
+    counts: unknown words and word penalty of their targets, `[R + 1, 2]`.
     copy_rule: the pass-through rule.
     arity: A.
     limits: how to match.
+    templates: sparse features of rule applications, or None. Their weights are
+      found in `weights` by name.
   """
 
   table: RuleTable
@@ -95,9 +100,11 @@ class Model:
   units: Units
   weights: Mapping[str, float]
   columns: RuleColumns
+  counts: np.ndarray
   copy_rule: int
   arity: int
   limits: MatchConfig
+  templates: RuleTemplates | None = None
 
   @property
   def lm_weight(self) -> float:
@@ -128,6 +135,7 @@ class Source:
     copies: which pass-through word each token is, int32, aligned with `ids`.
     words: the P distinct tokens.
     columns: what the search knows of copying them, P rows.
+    counts: unknown words and word penalty of each, `[P, 2]`.
     spans: constituents per sentence, or None.
   """
 
@@ -135,6 +143,7 @@ class Source:
   copies: np.ndarray
   words: tuple[str, ...]
   columns: RuleColumns
+  counts: np.ndarray
   spans: Ragged | None = None
 
   def __len__(self) -> int:
@@ -191,22 +200,82 @@ def make_model(
   arities = tables.arity(table)
   arity = max(int(arities[trie.end >= 0].max(initial=0)), 2, arity or 0)
   target = _lm_target(table, lm)
-  columns = _columns(table, target, lm, arity, units, weights)
-  size = len(table)
-  return Model(
+  model = Model(
     table=table,
     trie=trie,
-    ranked=tries.rank_rules(
-      trie, columns.score[:size], table.lhs, limit=limits.targets
-    ),
+    ranked=Ragged(flat=np.zeros(0, np.int32), offsets=np.zeros(1, np.int64)),
     lm=lm,
     units=units,
-    weights=dict(weights),
-    columns=columns,
+    weights={},
+    columns=RuleColumns(
+      segments=make_segments(target, lm=lm, arity=arity),
+      score=np.zeros(len(table) + 1, np.float32),
+      label=np.append(table.lhs, tables.S).astype(np.int32),
+      site=_sites(table, arity),
+    ),
+    counts=word_features(target, units),
     copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
     arity=arity,
     limits=limits,
   )
+  # Weights of sparse features say which features there are.
+  model = with_templates(model, rule_templates.config_of(weights))
+  return with_weights(model, weights)
+
+
+def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
+  """Returns the same rules under other weights.
+
+  Only static scores and the order of each pattern's rules are computed anew;
+  sentences made for the old model need `rescore_source`.
+  """
+  base = np.append(_rule_scores(model.table, weights), 0.0)
+  if model.templates is not None:
+    keyed = feature_keys.make_table(weights)
+    base[:-1] += rule_templates.rule_scores(model.templates, keyed)
+  columns = _rescored(model.columns, model.counts, base, model.units, weights)
+  return dataclasses.replace(
+    model,
+    columns=columns,
+    weights=dict(weights),
+    ranked=tries.rank_rules(
+      model.trie,
+      columns.score[: len(model.table)],
+      model.table.lhs,
+      limit=model.limits.targets,
+    ),
+  )
+
+
+def with_templates(model: Model, config: TemplateConfig | None) -> Model:
+  """Returns the model with other sparse features, or none.
+
+  The weights it has already count for the new features, too.
+  """
+  made = None
+  if config is not None and config.names:
+    made = rule_templates.make_templates(model.table, config)
+  model = dataclasses.replace(model, templates=made)
+  return with_weights(model, model.weights) if model.weights else model
+
+
+def with_features(model: Model, features: np.ndarray) -> Model:
+  """Returns the same rules and weights with other feature values.
+
+  Args:
+    model: R rules with F features, completed ones included.
+    features: float `[R, F]`, columns as `model.table.feature_names`.
+
+  Raises:
+    ValueError: if the shape is another.
+  """
+  if features.shape != model.table.features.shape:
+    raise ValueError(
+      f"features {features.shape}, not {model.table.features.shape}"
+    )
+  values = np.asarray(features, np.float32)
+  table = dataclasses.replace(model.table, features=values)
+  return with_weights(dataclasses.replace(model, table=table), model.weights)
 
 
 def make_source(
@@ -220,23 +289,41 @@ def make_source(
   known = lm_tables.word_map(model.lm, words)
   known[(known == BOS_WORD) | (known == EOS_WORD)] = UNK_WORD
   target = Ragged(flat=known, offsets=np.arange(len(words) + 1))
-  base = float(_rule_scores(model.table, model.weights)[model.copy_rule])
-  return Source(
+  source = Source(
     ids=Ragged(flat=ids[numbers.flat], offsets=numbers.offsets),
     copies=numbers.flat,
     words=tuple(words),
-    columns=_scored(
-      target,
-      np.full(len(words), base),
-      np.full(len(words), tables.X, np.int32),
-      np.full((len(words), model.arity), -1, np.int32),
-      lm=model.lm,
-      arity=model.arity,
-      units=model.units,
-      weights=model.weights,
+    columns=RuleColumns(
+      segments=make_segments(target, lm=model.lm, arity=model.arity),
+      score=np.zeros(len(words), np.float32),
+      label=np.full(len(words), tables.X, np.int32),
+      site=np.full((len(words), model.arity), -1, np.int32),
     ),
+    counts=word_features(target, model.units),
     spans=spans,
   )
+  return rescore_source(model, source)
+
+
+def rescore_source(model: Model, source: Source) -> Source:
+  """Returns the sentences under the model's weights.
+
+  Args:
+    model: has the rules and language model that `source` was made for, maybe
+      with other weights or features.
+    source: from `make_source`.
+  """
+  copied = np.array([model.copy_rule])
+  base = _rule_scores(model.table, model.weights, copied)
+  if model.templates is not None:
+    keyed = feature_keys.make_table(model.weights)
+    base = base + rule_templates.copy_scores(
+      model.templates, source.words, keyed
+    )
+  columns = _rescored(
+    source.columns, source.counts, base, model.units, model.weights
+  )
+  return dataclasses.replace(source, columns=columns)
 
 
 def select_source(source: Source, rows: np.ndarray) -> Source:
@@ -280,16 +367,22 @@ def _lm_target(table: RuleTable, lm: Tables) -> Ragged:
   return Ragged(flat=out, offsets=offsets)
 
 
-def _rule_scores(table: RuleTable, weights: Mapping[str, float]) -> np.ndarray:
-  """Rule features times weights, float64 `[R]`."""
-  vector = np.array([weights.get(n, 0.0) for n in table.feature_names])
-  if not len(vector):
-    return np.zeros(len(table))
-  return np.asarray(table.features, np.float64) @ vector
+def _rule_scores(
+  table: RuleTable,
+  weights: Mapping[str, float],
+  rules: np.ndarray | slice = slice(None),
+) -> np.ndarray:
+  """Rule features times weights of all or some rules, float64 `[N]`."""
+  chosen = table.features[rules]
+  total = np.zeros(len(chosen))
+  for column, name in enumerate(table.feature_names):
+    if weights.get(name, 0.0):  # a sum of columns: no float64 copy of all
+      total += weights[name] * chosen[:, column].astype(np.float64)
+  return total
 
 
-def _columns(table, target, lm, arity, units, weights) -> RuleColumns:
-  """The columns of the table's rules and of the goal."""
+def _sites(table: RuleTable, arity: int) -> np.ndarray:
+  """Labels of the sites of rules and goal, -1: any is right, `[R + 1, A]`."""
   arities = tables.arity(table)
   site = np.full((len(table) + 1, arity), -1, np.int32)
   scored = (table.kind != Kind.GLUE) & (arities <= arity)
@@ -298,30 +391,20 @@ def _columns(table, target, lm, arity, units, weights) -> RuleColumns:
   place = np.arange(len(row)) - np.repeat(labels.offsets[:-1], arities)
   use = scored[row]
   site[row[use], place[use]] = labels.flat[use]
-  return _scored(
-    target,
-    np.append(_rule_scores(table, weights), 0.0),
-    np.append(table.lhs, tables.S).astype(np.int32),
-    site,
-    lm=lm,
-    arity=arity,
-    units=units,
-    weights=weights,
-  )
+  return site
 
 
-def _scored(target, base, label, site, *, lm, arity, units, weights):
-  """Rule columns with static scores: base, words, and the runs' ln p."""
-  segments = make_segments(target, lm=lm, arity=arity)
-  counts = word_features(target, units)
+def _rescored(
+  columns: RuleColumns,
+  counts: np.ndarray,
+  base: np.ndarray,
+  units: Units,
+  weights: Mapping[str, float],
+) -> RuleColumns:
+  """The columns with static scores: base, words, and the runs' ln p."""
   vector = np.array(
-    [weights.get(units.unknown, 0), weights.get(units.words, 0)]
+    [weights.get(units.unknown, 0.0), weights.get(units.words, 0.0)]
   )
   lm_weight = weights.get(units.lm, 0.0) * units.lm_scale
-  score = base + counts @ vector + lm_weight * segments.score
-  return RuleColumns(
-    segments=segments,
-    score=score.astype(np.float32),
-    label=label,
-    site=site,
-  )
+  score = base + counts @ vector + lm_weight * columns.segments.score
+  return dataclasses.replace(columns, score=score.astype(np.float32))

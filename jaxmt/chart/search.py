@@ -25,7 +25,7 @@ import numpy as np
 from jax import lax
 
 from jaxmt.chart import tile as tiles
-from jaxmt.chart.augment import COLUMNS, Augmentation, AugmentInputs
+from jaxmt.chart.augment import Augmentation, AugmentInputs
 from jaxmt.chart.chart import NONE, Chart
 from jaxmt.lm.automaton import NgramAutomaton
 
@@ -101,6 +101,8 @@ class Candidates:
       int32 `[C, M]`.
     gain: ln p that the language model added in joining, float32 `[C, M]`.
     score: model score, float32 `[C, M]`.
+    augmented: augmented score, with the loss of the rank of `head`, float32
+      `[C, M]`, or None.
   """
 
   application: Array
@@ -108,6 +110,7 @@ class Candidates:
   head: Array
   gain: Array
   score: Array
+  augmented: Array | None = None
 
 
 @jax.tree_util.register_dataclass
@@ -121,7 +124,7 @@ class Beams:
     record: see `segments`, int32 `[C, K, W + 4]`.
     back: application and child ranks, int32 `[C, K, 1 + A]`.
     augmented: model score plus extra score, `[C, K]`, or None.
-    accumulators: rows of `augment`, int32 `[C, K, COLUMNS]`, or None.
+    accumulators: rows of `augment`, int32 `[C, K, columns]`, or None.
     candidates: the edges, if asked for.
   """
 
@@ -143,7 +146,7 @@ class Carry(typing.NamedTuple):
   table: jax.Array  # [C * K + runs, W + 4]
   back: jax.Array  # [C, K, 1 + A]
   augmented: jax.Array | None  # [C, K]
-  accumulators: jax.Array | None  # [C * K + runs, COLUMNS]
+  accumulators: jax.Array | None  # [C * K + runs, columns]
   candidates: Candidates | None
 
 
@@ -152,6 +155,7 @@ def search(
   lm: NgramAutomaton,
   weights: Weights,
   inputs: AugmentInputs | None = None,
+  parameters: tuple[Scalar, ...] = (),
   *,
   config: SearchConfig,
   augmentation: Augmentation | None = None,
@@ -163,6 +167,7 @@ def search(
     lm: the language model.
     weights: weights that act during the search.
     inputs: references and the like, with an augmentation.
+    parameters: the augmentation's numbers (its own are not used here).
     config: sizes.
     augmentation: extra scores from accumulators.
 
@@ -184,6 +189,7 @@ def search(
       lm=lm,
       weights=weights,
       inputs=inputs,
+      parameters=parameters,
       config=config,
       augmentation=augmentation,
     ),
@@ -217,9 +223,10 @@ def _start(chart, inputs, config, augmentation) -> Carry:
       head=jnp.full((cells, pop), -1, jnp.int32),
       gain=jnp.zeros((cells, pop), jnp.float32),
       score=jnp.full((cells, pop), NONE),
+      augmented=None if inputs is None else jnp.full((cells, pop), NONE),
     )
   if inputs is not None:
-    accumulators = _table(inputs.runs, cells * beam, COLUMNS)
+    accumulators = _table(inputs.runs, cells * beam, inputs.runs.shape[2])
   by_both = augmentation is not None and augmentation.prune == "augmented"
   return Carry(
     tile=jnp.int32(0),

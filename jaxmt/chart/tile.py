@@ -15,6 +15,13 @@ from jax import lax
 from jaxmt.chart import augment, grid, join
 from jaxmt.chart.chart import NONE, POSSIBLE
 
+_TIE = 1e-4  # scores that differ by rounding have one rank
+_STEPS = 8
+_HASHES = (  # seeds and odd factors, of MurmurHash3 and xxHash
+  (np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)),
+  (np.uint32(0x165667B1), np.uint32(0xC2B2AE35)),
+)
+
 
 class _Scored(typing.NamedTuple):
   """Candidates `[T, M]` with everything known about them."""
@@ -28,18 +35,22 @@ class _Scored(typing.NamedTuple):
   accumulators: jax.Array | None
 
 
-def process(carry, *, chart, lm, weights, inputs, config, augmentation):
+def process(
+  carry, *, chart, lm, weights, inputs, parameters, config, augmentation
+):
   """Processes one tile: `search.Carry` to `search.Carry`."""
   start = chart.tile_start[carry.tile]
   rows = (start + jnp.arange(config.tile))[:, None]
   order_CK = carry.score if carry.order is None else carry.order
-  extra = None
+  extra, rank_loss = None, None
   if augmentation is not None:
-    sentence_T = _get(chart.sentence, rows[:, 0])
-    data = jax.tree.map(
-      lambda leaf: _get(leaf, sentence_T)[:, None], inputs.data
+    goal = augment.Goal(
+      length=_get(inputs.length, _get(chart.sentence, rows)),
+      share=_get(inputs.share, rows),
     )
-    extra = lambda value: augmentation.extra(value, data)
+    extra = lambda value: augmentation.extra(value, goal, parameters)
+    if augmentation.rank_loss is not None:
+      rank_loss = lambda rank: augmentation.rank_loss(rank, parameters)
   score = functools.partial(
     _score,
     carry=carry,
@@ -59,6 +70,7 @@ def process(carry, *, chart, lm, weights, inputs, config, augmentation):
     config=config,
     augmentation=augmentation,
     extra=extra,
+    rank_loss=rank_loss,
     counts_T=rows[:, 0] < chart.first_goal,
   )
   sum_TP, application_TP = _corners(
@@ -70,9 +82,10 @@ def process(carry, *, chart, lm, weights, inputs, config, augmentation):
     return write(corners)
 
   lanes = jnp.arange(config.tile)[:, None]
+  # Hypotheses sorted by model score give sums of model scores.
   credit_TP = config.trust * (
     weights.lm * corners.gain
-    if augmentation is None
+    if carry.order is None
     else corners.augmented - sum_TP
   )
   credit_TP = jnp.where(sum_TP > POSSIBLE, credit_TP, 0.0)
@@ -160,7 +173,9 @@ def _score(
   beam = config.beam
   rule_TM = _get(chart.rule, rows, application_TM)
   which_TMA = _get(chart.child, rows, application_TM) * beam + ranks_TMA
-  place_TMS = _places(chart, rule_TM, which_TMA, beam)
+  slots_TMS = _get(chart.slots, rule_TM)
+  base = chart.rule.shape[0] * beam
+  place_TMS = _places(slots_TMS, which_TMA, rule_TM, base)
   joined = join.join_all(lm, carry.table, place_TMS)
   # Added up anew: the sums may hold credits and augmented scores.
   model_TM = _get(chart.static, rows, application_TM) + weights.lm * joined.gain
@@ -173,12 +188,9 @@ def _score(
   score_TM = jnp.where(possible, model_TM, NONE)
   augmented, accumulators = score_TM, None
   if extra is not None:
-    sentence_T = _get(chart.sentence, rows[:, 0])
+    row_TM = _get(inputs.row, rows, application_TM)
     value = augment.join_all(
-      _get(inputs.reference, sentence_T),
-      carry.accumulators,
-      place_TMS,
-      _get(inputs.inner, rows, application_TM),
+      carry.accumulators, _places(slots_TMS, which_TMA, row_TM, base)
     )
     augmented = jnp.where(possible, model_TM + extra(value), NONE)
     accumulators = augment.pack(value)
@@ -193,11 +205,16 @@ def _score(
   )
 
 
-def _places(chart, rule_TM, which_TMA, beam):
-  """Rows of the record table in target order, int32 `[T, M, 2A + 1]`."""
+def _places(slots_TMS, which_TMA, rule_TM, base):
+  """Rows of a table in target order, int32 `[T, M, 2A + 1]`.
+
+  Args:
+    slots_TMS: what stands in each place.
+    which_TMA: rows of the hypotheses.
+    rule_TM: whose runs, counted in rules from row `base` on.
+    base: first row behind the hypotheses.
+  """
   arity = which_TMA.shape[-1]
-  slots_TMS = _get(chart.slots, rule_TM)
-  base = chart.rule.shape[0] * beam
   run_TMS = base + rule_TM[..., None] * (arity + 1) + slots_TMS - arity
   place_TMS = jnp.where(slots_TMS >= 0, run_TMS, -1)
   for part in range(arity):
@@ -207,20 +224,84 @@ def _places(chart, rule_TM, which_TMA, beam):
   return place_TMS
 
 
-def _same(one, two):
-  """Whether records `[T, M, R]` and `[T, N, R]` are one state, `[T, M, N]`.
+def _keys(record, accumulators):
+  """Hashes what hypotheses must have in common, uint32 `[T, M, 2]`.
 
-  All columns but the weight, which the words determine.
+  That is all columns of the record but the weight, which the words determine,
+  and the accumulators, if any. Two unequal states have equal keys with
+  probability 2^-64; comparing keys takes a fifth of comparing columns.
   """
-  width = one.shape[-1] - 4
-  same = True
-  for column in (width, *range(width), width + 2, width + 3):
-    same &= one[:, :, None, column] == two[:, None, :, column]
-  return same
+  width = record.shape[-1] - 4
+  parts = [record[..., column] for column in (*range(width + 1), -2, -1)]
+  if accumulators is not None:
+    parts += [accumulators[..., n] for n in range(accumulators.shape[-1])]
+  keys = []
+  for seed, factor in _HASHES:
+    key = jnp.full(record.shape[:-1], seed, jnp.uint32)
+    for part in parts:
+      key = (key ^ lax.bitcast_convert_type(part, jnp.uint32)) * factor
+      key ^= key >> 15
+    keys.append(key)
+  # Or the compiler might hash anew for every pair that is compared.
+  return lax.optimization_barrier(jnp.stack(keys, axis=-1))
+
+
+def _over(count, body, start):
+  """Loops `body(n, value)` over n < count, some steps at a time.
+
+  A body may see the last n more than once. For comparing all with all this
+  is several times faster than one reduction, which goes through memory.
+  """
+
+  def steps(step, value):
+    for part in range(_STEPS):
+      value = body(jnp.minimum(step * _STEPS + part, count - 1), value)
+    return value
+
+  return lax.fori_loop(0, -(-count // _STEPS), steps, start)
+
+
+def _same(keys, others, n):
+  """Whether keys `[T, M, 2]` equal the n-th of others, `[T, M]`."""
+  one = lax.dynamic_index_in_dim(others, n, 1)
+  return (keys[..., 0] == one[..., 0]) & (keys[..., 1] == one[..., 1])
+
+
+def _merged(keys_TM, value_TM):
+  """Whether another of the same keys is better, or as good and earlier."""
+  place = jnp.arange(value_TM.shape[1])
+
+  def body(n, merged):
+    other = lax.dynamic_index_in_dim(value_TM, n, 1)
+    better = (other > value_TM) | ((other == value_TM) & (n < place))
+    return merged | (_same(keys_TM, keys_TM, n) & better)
+
+  start = jnp.zeros(value_TM.shape, bool)
+  return _over(value_TM.shape[1], body, start)
+
+
+def _heads(keys_TM, keys_TK, there_TK):
+  """Which hypothesis has a candidate's keys (one at most), -1 if none."""
+
+  def body(n, head):
+    there = lax.dynamic_index_in_dim(there_TK, n, 1)
+    return jnp.where(_same(keys_TM, keys_TK, n) & there, n, head)
+
+  start = jnp.full(keys_TM.shape[:2], -1, jnp.int32)
+  return _over(there_TK.shape[1], body, start)
 
 
 def _write(
-  carry, scored: _Scored, start, weights, config, augmentation, extra, counts_T
+  carry,
+  scored: _Scored,
+  *,
+  start,
+  weights,
+  config,
+  augmentation,
+  extra,
+  rank_loss,
+  counts_T,
 ):
   """Merges equal states, keeps the best, and writes the tile's cells.
 
@@ -232,19 +313,16 @@ def _write(
     config: sizes.
     augmentation: or None.
     extra: extra score of accumulators, with an augmentation.
+    rank_loss: loss by rank, or None.
     counts_T: whether a rank in this cell is a loss (not so in goal cells).
   """
   lanes = jnp.arange(config.tile)[:, None]
-  pop = scored.score.shape[1]
-  value_TM = scored.augmented
-  mine, other = value_TM[:, :, None], value_TM[:, None, :]
-  earlier = np.tri(pop, k=-1, dtype=bool)
-  better = (other > mine) | ((other == mine) & earlier)
-  alone_TM = ~jnp.any(_same(scored.record, scored.record) & better, axis=-1)
-  by_both = augmentation is not None and augmentation.prune == "augmented"
-  order_TM = scored.augmented if by_both else scored.score
+  finer = augmentation is not None and augmentation.state == "accumulators"
+  keys_TM = _keys(scored.record, scored.accumulators if finer else None)
+  merged_TM = _merged(keys_TM, scored.augmented)
+  order_TM = scored.score if carry.order is None else scored.augmented
   order_TK, index_TK = lax.top_k(
-    jnp.where(alone_TM, order_TM, NONE), config.beam
+    jnp.where(merged_TM, NONE, order_TM), config.beam
   )
   far = order_TK < order_TK[:, :1] - weights.threshold
   order_TK = jnp.where(far, NONE, order_TK)
@@ -271,12 +349,11 @@ def _write(
   )
   if carry.order is not None:
     carry = carry._replace(order=put(carry.order, order_TK))
+  loss_TK = None
   if augmentation is not None:
-    rows_TKN = pick(scored.accumulators)
-    if augmentation.rank_loss is not None:
-      rows_TKN = _add_rank_loss(
-        rows_TKN, score_TK, augmentation.rank_loss, counts_T
-      )
+    if rank_loss is not None:
+      loss_TK = _rank_loss(score_TK, rank_loss, counts_T)
+    rows_TKN = _add_loss(pick(scored.accumulators), loss_TK)
     extra_TK = extra(augment.unpack(rows_TKN))
     carry = carry._replace(
       augmented=put(
@@ -284,28 +361,51 @@ def _write(
       ),
       accumulators=put_flat(carry.accumulators, rows_TKN),
     )
-  if config.forest:
-    same = _same(scored.record, record_TKR) & there_TK[:, None, :]
-    head = jnp.where(same.any(-1), jnp.argmax(same, axis=-1), -1)
-    head = jnp.where(scored.score > POSSIBLE, head, -1)
-    old = carry.candidates
-    carry = carry._replace(
-      candidates=type(old)(
-        application=put(old.application, scored.application),
-        ranks=put(old.ranks, scored.ranks),
-        head=put(old.head, head.astype(jnp.int32)),
-        gain=put(old.gain, scored.gain),
-        score=put(old.score, scored.score),
-      )
+  if not config.forest:
+    return carry
+  head = _heads(keys_TM, pick(keys_TM), there_TK)
+  head = jnp.where(scored.score > POSSIBLE, head, -1)
+  augmented = None
+  if augmentation is not None:
+    augmented = put(
+      carry.candidates.augmented,
+      _head_augmented(scored, head, loss_TK, extra),
     )
-  return carry
-
-
-def _add_rank_loss(rows_TKN, score_TK, rank_loss, counts_T):
-  """Adds each hypothesis's loss by its rank among the model scores."""
-  rank_TK = jnp.sum(
-    score_TK[:, None, :] > score_TK[:, :, None], axis=-1, dtype=jnp.int32
+  old = carry.candidates
+  return carry._replace(
+    candidates=type(old)(
+      application=put(old.application, scored.application),
+      ranks=put(old.ranks, scored.ranks),
+      head=put(old.head, head),
+      gain=put(old.gain, scored.gain),
+      score=put(old.score, scored.score),
+      augmented=augmented,
+    )
   )
-  value = augment.unpack(rows_TKN)
-  loss_TK = jnp.where(counts_T[:, None], rank_loss(rank_TK), 0.0)
-  return augment.pack(value._replace(loss=value.loss + loss_TK))
+
+
+def _head_augmented(scored, head_TM, loss_TK, extra):
+  """Augmented scores of candidates, each with its head's loss by rank."""
+  if loss_TK is None:
+    return scored.augmented
+  loss_TM = jnp.take_along_axis(loss_TK, jnp.maximum(head_TM, 0), axis=1)
+  value = extra(augment.unpack(_add_loss(scored.accumulators, loss_TM)))
+  return jnp.where(scored.score > POSSIBLE, scored.score + value, NONE)
+
+
+def _rank_loss(score_TK, rank_loss, counts_T):
+  """Each hypothesis's loss by its rank among the model scores."""
+  rank_TK = jnp.sum(
+    score_TK[:, None, :] > score_TK[:, :, None] + _TIE,
+    axis=-1,
+    dtype=jnp.int32,
+  )
+  return jnp.where(counts_T[:, None], rank_loss(rank_TK), 0.0)
+
+
+def _add_loss(rows, loss):
+  """Adds to the loss of accumulator rows, if there is any."""
+  if loss is None:
+    return rows
+  value = augment.unpack(rows)
+  return augment.pack(value._replace(loss=value.loss + loss))

@@ -2,18 +2,23 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.chart import decoder, derivation, exact, exact_decoder
+from jaxmt.chart import (
+  decoder,
+  derivation,
+  derivation_text,
+  exact,
+  exact_decoder,
+)
 from jaxmt.chart.decoder import DecodeConfig, Result
 from jaxmt.chart.derivation import Derivations
 from jaxmt.chart.model import Model, Source, make_source, select_source
 from jaxmt.data.ragged import Ragged
 from jaxmt.data.vocabulary import intern
-from jaxmt.grammar import table as tables
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -25,14 +30,20 @@ class Translation:
     score: model score.
     features: value of each of `Model.feature_names`, float64 `[F]`.
     links: (source position, target position), int32 `[L, 2]`.
-    tree: the derivation as one line.
+    derivation: lines of text, see `derivation_text`: a tree for each piece, or
+      a line for each rule; none if not asked for.
   """
 
   text: str
   score: float
   features: np.ndarray
   links: np.ndarray
-  tree: str
+  derivation: tuple[str, ...] = ()
+
+  @property
+  def tree(self) -> str:
+    """The trees as one line."""
+    return " ".join(self.derivation)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,16 +109,16 @@ def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
   )
 
 
-def translate(
+def stream(
   model: Model,
   pieces: Pieces,
   *,
   config: DecodeConfig,
   mesh: Mesh | None = None,
   spans: Ragged | None = None,
-  on_batch: Callable[[list[Result]], None] | None = None,
-) -> list[Translation]:
-  """Translates pieces of text.
+  derivations: str = "",
+) -> Iterator[tuple[Result, list[Translation]]]:
+  """Translates pieces of text, longest first.
 
   Args:
     model: rules, language model, weights.
@@ -115,29 +126,45 @@ def translate(
     config: how.
     mesh: devices, or None for one.
     spans: constituents of the whole lines, for tree-to-string rules.
-    on_batch: called with each batch's results, for forests or progress.
+    derivations: one of `derivation_text.FORMATS`, or empty for none.
 
-  Returns:
-    One translation per piece.
+  Yields:
+    Parts of the text when they are done: the search's result, whose `rows` are
+    pieces, and their translations.
   """
   source = make_source(model, pieces.lines)
   if spans is not None:
     source = dataclasses.replace(
       source, spans=cut_spans(spans, pieces, source.ids)
     )
-  out: list[Translation | None] = [None] * len(source)
   for parts in decoder.decode(model, source, config=config, mesh=mesh):
     for part in parts:
-      read = explain(model, part.source, part.best())
-      for row, one in zip(part.rows.tolist(), read, strict=True):
-        out[row] = one
-    if on_batch is not None:
-      on_batch(parts)
+      read = explain(
+        model,
+        part.source,
+        part.best(),
+        text=derivations,
+        shift=pieces.first[part.rows],
+      )
+      yield part, read
+
+
+def translate(model: Model, pieces: Pieces, **options) -> list[Translation]:
+  """Returns one translation per piece; see `stream` for the options."""
+  out: list[Translation | None] = [None] * len(pieces.lines)
+  for part, read in stream(model, pieces, **options):
+    for row, one in zip(part.rows.tolist(), read, strict=True):
+      out[row] = one
   return [one for one in out if one is not None]
 
 
 def translate_exactly(
-  model: Model, pieces: Pieces, *, spans: Ragged | None = None, limit: int
+  model: Model,
+  pieces: Pieces,
+  *,
+  spans: Ragged | None = None,
+  limit: int,
+  derivations: str = "",
 ) -> list[Translation | None]:
   """Translates without pruning; None where that takes over `limit` steps."""
   source = make_source(model, pieces.lines)
@@ -157,7 +184,8 @@ def translate_exactly(
       back=result.beams.back,
       root=root,
     )
-    read = explain(model, one, best)
+    first = pieces.first[row : row + 1]
+    read = explain(model, one, best, text=derivations, shift=first)
     out.append(read[0] if result.complete[0] else None)
   return out
 
@@ -182,57 +210,51 @@ def _joined(parts: list[tuple[int, Translation]]) -> Translation:
   links, words = [], 0
   for first, one in parts:
     links.append(one.links + np.array([first, words], np.int32))
-    words += len(one.text.split())
+    words += len(one.text.split(" ")) if one.text else 0
   return Translation(
     text=" ".join(one.text for _, one in parts if one.text),
     score=sum(one.score for _, one in parts),
     features=np.sum([one.features for _, one in parts], axis=0),
     links=np.concatenate(links),
-    tree=" ".join(one.tree for _, one in parts),
+    derivation=tuple(line for _, one in parts for line in one.derivation),
   )
 
 
 def explain(
-  model: Model, source: Source, derivations: Derivations
+  model: Model,
+  source: Source,
+  found: Derivations,
+  *,
+  text: str = "",
+  shift: np.ndarray | None = None,
 ) -> list[Translation]:
-  """Reads everything off derivations."""
-  yields = derivation.read_off(model, derivations)
+  """Reads everything off derivations.
+
+  Args:
+    model: the model.
+    source: the sentences.
+    found: their derivations.
+    text: how to write them, one of `derivation_text.FORMATS`; empty: not.
+    shift: where each sentence begins in its line, int `[B]`.
+  """
+  yields = derivation.read_off(model, found)
   texts = derivation.strings(model, source, yields.words)
-  values = derivation.features(model, source, derivations, yields.words)
-  trees = tree_lines(model, source, derivations)
+  values = derivation.features(model, source, found, yields.words)
+  written: list[list[str]] = [[] for _ in texts]
+  if text:
+    written = derivation_text.write(
+      model, source, found, format=text, shift=shift
+    )
   return [
     Translation(
       text=texts[row],
-      score=float(derivations.score[row]),
+      score=float(found.score[row]),
       features=values[row],
       links=yields.links[row],
-      tree=trees[row],
+      derivation=tuple(written[row]),
     )
-    for row in range(len(derivations))
+    for row in range(len(found))
   ]
-
-
-def tree_lines(
-  model: Model, source: Source, derivations: Derivations
-) -> list[str]:
-  """Writes derivations as brackets: `(X[0:2] das X0 | the X0 (X[1:2] ...))`."""
-  size = len(model.table)
-  out = []
-  for row in range(len(derivations)):
-    done: dict[int, str] = {}
-    first, last = derivations.offsets[row], derivations.offsets[row + 1]
-    for node in range(last - 1, first - 1, -1):  # children come after parents
-      rule = int(derivations.rule[node])
-      if rule < size:
-        left, sides = tables.rule_text(model.table, rule).split(" -> ", 1)
-      else:
-        word = source.words[rule - size - 1]
-        left, sides = "X", f"{word} | {word}"
-      below = [done[c] for c in derivations.child[node].tolist() if c >= 0]
-      span = f"{derivations.begin[node]}:{derivations.end[node]}"
-      done[node] = f"({' '.join([f'{left}[{span}]', sides, *below])})"
-    out.append(done[first] if last > first else "()")
-  return out
 
 
 def feature_text(model: Model, values: np.ndarray) -> str:

@@ -170,6 +170,28 @@ def write_lines(path: str, lines: list[str]) -> None:
   write_text(path, text)
 
 
+def is_folder(path: str) -> bool:
+  """Whether there is a folder of that name."""
+  return os.path.isdir(path)
+
+
+def make_folder(path: str) -> None:
+  """Makes a folder and those it is in, unless it is there already."""
+  try:
+    pathlib.Path(path).mkdir(parents=True, exist_ok=True)
+  except OSError as error:
+    raise InputError(_reason(error), path=path) from error
+
+
+def list_folder(path: str) -> list[str]:
+  """Returns the names of the files in a folder, sorted."""
+  try:
+    with os.scandir(path) as entries:
+      return sorted(entry.name for entry in entries if entry.is_file())
+  except OSError as error:
+    raise InputError(_reason(error), path=path) from error
+
+
 def sync_directory(directory: pathlib.Path) -> None:
   """Makes a rename inside `directory` durable."""
   handle = os.open(directory, os.O_RDONLY)

@@ -1,23 +1,26 @@
-"""The compiled part of `match`: trie walk, bounds, per-cell limits."""
+"""The compiled part of `match`: trie walk, bounds, per-cell limits.
+
+Counters that are passed on begin as `np.int64(0)`: a literal 0 would have the
+functions they are passed to compiled twice.
+"""
 
 import numpy as np
 from numba import njit
 
 from jaxmt.grammar import trie as tries
+from jaxmt.grammar.match_rows import (
+  by_falling_value,
+  clear_row,
+  copy_row,
+  grown,
+  grown_ends,
+  largest,
+  offer,
+)
 from jaxmt.grammar.trie import LEXICAL, SITE, TREE
 
 ORDINARY, GLUE, GOAL = 0, 1, 2
 _NONE = -np.inf
-
-
-@njit(cache=True, nogil=True)
-def _grown(rows, needed):
-  """`rows`, or a copy at least twice as long if it has not `needed` rows."""
-  if needed <= len(rows):
-    return rows
-  larger = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), rows.dtype)
-  larger[: len(rows)] = rows
-  return larger
 
 
 @njit(cache=True, nogil=True)
@@ -35,21 +38,24 @@ def _walk(words, spans, grammar, span, width):
   columns = 5 + 2 * width
   stack = np.empty((64, columns), np.int32)
   found = np.empty((256, columns), np.int32)
-  count = 0
+  count = np.int64(0)
+  entry = np.empty(columns, np.int32)
   for begin in range(length):
     for root in range(2):
       if root == TREE and len(spans) == 0:
         continue
       stack[0, 0], stack[0, 1], stack[0, 2] = begin, begin, root
       stack[0, 3], stack[0, 4] = root, 0
-      top = 1
+      top = np.int64(1)
       while top:
         top -= 1
-        entry = stack[top].copy()
+        for column in range(columns):
+          entry[column] = stack[top, column]
         position, node, sites = entry[1], entry[2], entry[4]
         if position > begin and offsets[node + 1] > offsets[node]:
-          found = _grown(found, count + 1)
-          found[count] = entry
+          found = grown(found, count + 1)
+          for column in range(columns):
+            found[count, column] = entry[column]
           count += 1
         if position == length:
           continue
@@ -57,9 +63,10 @@ def _walk(words, spans, grammar, span, width):
         if position >= reach:
           continue
         onward = tries.step(keys, children, node, words[position])
-        stack = _grown(stack, top + 1 + length + len(spans))
+        stack = grown(stack, top + 1 + length + len(spans))
         if onward >= 0:
-          stack[top] = entry
+          for column in range(columns):
+            stack[top, column] = entry[column]
           stack[top, 1] = position + 1
           stack[top, 2] = onward
           top += 1
@@ -70,7 +77,7 @@ def _walk(words, spans, grammar, span, width):
           continue
         if root == LEXICAL:
           for after in range(position + 1, reach + 1):
-            top = _push(stack, top, entry, onward, position, after)
+            top = _push(stack, top, entry, onward, position, np.int32(after))
         else:
           last = -1
           for item in range(len(spans)):
@@ -83,49 +90,14 @@ def _walk(words, spans, grammar, span, width):
 @njit(cache=True, nogil=True)
 def _push(stack, top, entry, node, begin, end):
   sites = entry[4]
-  stack[top] = entry
+  for column in range(len(entry)):
+    stack[top, column] = entry[column]
   stack[top, 1] = end
   stack[top, 2] = node
   stack[top, 4] = sites + 1
   stack[top, 5 + 2 * sites] = begin
   stack[top, 6 + 2 * sites] = end
   return top + 1
-
-
-@njit(cache=True, nogil=True)
-def _offer(heap, items, size, bound, rule, source):
-  """Puts one application into a min-heap that keeps the best.
-
-  Equal bounds leave the earlier application in place.
-  """
-  if size < len(heap):
-    place = size
-    size += 1
-    while place:
-      parent = (place - 1) >> 1
-      if heap[parent] <= bound:
-        break
-      heap[place] = heap[parent]
-      items[place, 0], items[place, 1] = items[parent, 0], items[parent, 1]
-      place = parent
-  elif bound > heap[0]:
-    place = 0
-    while True:
-      below = 2 * place + 1
-      if below >= size:
-        break
-      if below + 1 < size and heap[below + 1] < heap[below]:
-        below += 1
-      if heap[below] >= bound:
-        break
-      heap[place] = heap[below]
-      items[place, 0], items[place, 1] = items[below, 0], items[below, 1]
-      place = below
-  else:
-    return size
-  heap[place] = bound
-  items[place, 0], items[place, 1] = rule, source
-  return size
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +120,7 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
   found, links, side = pattern
   spans, span_item, span_links = labels
   _, _, rules, offsets = grammar
-  size, offered = 0, 0
+  size, offered = np.int64(0), np.int64(0)
   while item >= 0:
     total = np.float64(0.0)
     for site in range(found[item, 4]):
@@ -161,13 +133,13 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
       offered += offsets[node + 1] - offsets[node]
       for entry in range(offsets[node], offsets[node + 1]):
         rule = rules[entry]
-        bound = total + scores[rule]
+        bound = total + np.float64(scores[rule])
         if size == len(heap) and bound <= heap[0]:
           break  # rules stand best first: none of the rest gets in
         if tree and not _labelled(spans, span_item, span_links, lhs[rule]):
           offered -= 1
           continue
-        size = _offer(heap, items, size, bound, rule, item)
+        size = offer(heap, items, size, bound, rule, item)
     item = links[item]
   return size, offered
 
@@ -179,7 +151,7 @@ def _glued(end, side, inside, glue_inside, glue, scores, heap, items):
   Returns:
     `(kept, offered)`.
   """
-  size, offered = 0, 0
+  size, offered = np.int64(0), np.int64(0)
   for begin in range(end):
     total = inside[begin * side + end]
     if begin > 0:
@@ -187,7 +159,8 @@ def _glued(end, side, inside, glue_inside, glue, scores, heap, items):
     if total == _NONE:
       continue
     for rule in glue[0] if begin == 0 else glue[1]:
-      size = _offer(heap, items, size, total + scores[rule], rule, begin)
+      bound = total + np.float64(scores[rule])
+      size = offer(heap, items, size, bound, rule, np.int32(begin))
       offered += 1
   return size, offered
 
@@ -207,8 +180,8 @@ def _chains(rows, count, side):
 @njit(cache=True, nogil=True)
 def _write_ordinary(out, filled, size, heap, items, found, side, cell_of):
   """Appends a cell's applications, best first; returns the new fill."""
-  for rank in np.argsort(-heap[:size], kind="mergesort"):
-    out[filled] = -1
+  for rank in by_falling_value(heap, size):
+    clear_row(out, filled)
     out[filled, 0] = items[rank, 0]
     item = items[rank, 1]
     if item >= 0:
@@ -223,8 +196,8 @@ def _write_ordinary(out, filled, size, heap, items, found, side, cell_of):
 @njit(cache=True, nogil=True)
 def _write_glue(out, filled, size, heap, items, end, side, cell_of, glue_cell):
   """Appends a glue cell's applications, best first; returns the new fill."""
-  for rank in np.argsort(-heap[:size], kind="mergesort"):
-    out[filled] = -1
+  for rank in by_falling_value(heap, size):
+    clear_row(out, filled)
     split = items[rank, 1]
     out[filled, 0] = items[rank, 0]
     out[filled, 1 + (split > 0)] = cell_of[split * side + end]
@@ -253,7 +226,7 @@ def _sentence(
   items = np.empty((limit, 2), np.int32)
   cells = np.empty((64, 4), np.int32)  # begin, end, category, filled
   out = np.empty((4096, 1 + width), np.int32)
-  num_cells, filled, dropped = 0, 0, 0
+  num_cells, filled, dropped = np.int64(0), np.int64(0), np.int64(0)
   # Ordinary cells by length, then glue cells, then the goal.
   for size_of in range(1, length + 3):
     first, last = 0, length - size_of + 1
@@ -262,13 +235,13 @@ def _sentence(
     elif size_of == length + 2:
       first, last = length, length + 1
     for begin in range(first, last):
-      cells = _grown(cells, num_cells + 1)
-      out = _grown(out, filled + limit)
+      cells = grown(cells, num_cells + 1)
+      out = grown(out, filled + limit)
       if size_of > length:  # glue or goal
         cells[num_cells, 0], cells[num_cells, 1] = 0, begin
         if size_of == length + 2:
           cells[num_cells, 2] = GOAL
-          out[filled] = -1
+          clear_row(out, filled)
           out[filled, 0], out[filled, 1] = len(lhs), glue_cell[begin]
           filled += 1
         else:
@@ -277,7 +250,7 @@ def _sentence(
             begin, side, inside, glue_inside, glue, scores, heap, items
           )
           dropped += offered - size
-          best = heap[:size].max()
+          best = largest(heap, size)
           filled = _write_glue(
             out, filled, size, heap, items, begin, side, cell_of, glue_cell
           )
@@ -301,12 +274,13 @@ def _sentence(
           known = node >= 0 and grammar[3][node + 1] > grammar[3][node]
           if copy_all or not known:
             rule = len(lhs) + 1 + copies[begin]
-            size = _offer(heap, items, size, scores[rule], rule, -1)
+            bound = np.float64(scores[rule])
+            size = offer(heap, items, size, bound, np.int32(rule), np.int32(-1))
             offered += 1
         if size == 0:
           continue
         dropped += offered - size
-        inside[place] = heap[:size].max()
+        inside[place] = largest(heap, size)
         filled = _write_ordinary(
           out, filled, size, heap, items, found, side, cell_of
         )
@@ -337,9 +311,9 @@ def match_batch(
   goal = np.full(batch, -1, np.int32)
   dropped = np.zeros(batch, np.int64)
   all_cells = np.empty((1024, 5), np.int32)
-  ends = np.zeros((1025, 1), np.int64)
+  ends = np.zeros(1025, np.int64)
   out = np.empty((8192, 1 + limits[2]), np.int32)
-  num_cells, filled = 0, 0
+  num_cells, filled = np.int64(0), np.int64(0)
   for sentence in range(batch):
     if offsets[sentence + 1] == offsets[sentence]:
       continue
@@ -356,20 +330,24 @@ def match_batch(
       num_cells,
     )
     after = num_cells + len(cells)
-    all_cells = _grown(all_cells, after)
-    ends = _grown(ends, after + 1)
-    out = _grown(out, filled + len(rows))
-    all_cells[num_cells:after, 0] = sentence
-    all_cells[num_cells:after, 1:] = cells
-    ends[num_cells + 1 : after + 1, 0] = filled + cells[:, 3]
-    out[filled : filled + len(rows)] = rows
+    all_cells = grown(all_cells, after)
+    if after >= len(ends):
+      ends = grown_ends(ends, 2 * (after + 1))
+    out = grown(out, filled + len(rows))
+    for cell in range(len(cells)):
+      all_cells[num_cells + cell, 0] = sentence
+      for column in range(4):
+        all_cells[num_cells + cell, 1 + column] = cells[cell, column]
+      ends[num_cells + cell + 1] = filled + cells[cell, 3]
+    for row in range(len(rows)):
+      copy_row(out, filled + row, rows, row)
     filled += len(rows)
     dropped[sentence] = lost
     goal[sentence] = after - 1
     num_cells = after
   return (
     all_cells[:num_cells],
-    ends[: num_cells + 1, 0],
+    ends[: num_cells + 1],
     out[:filled],
     (
       goal,

@@ -1,5 +1,8 @@
 """Accumulators and augmented search against plain counting and enumeration."""
 
+import collections
+import typing
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +12,7 @@ from jaxmt.chart import augment, augmentations, decoder, derivation
 from jaxmt.chart.augment import Augmentation
 from jaxmt.chart.search import SearchConfig
 from jaxmt.lm import automaton
+from tests.reference import chart_augmented as oracle
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
 
@@ -21,46 +25,91 @@ CONFIG = SearchConfig(
   tile=8,
   labels=True,
 )
+GOAL: typing.Any = augment.Goal  # of host arrays too
 
 
-def count_matches(words, reference):
-  counts = []
-  for order in range(1, 5):
-    grams = [tuple(words[k : k + order]) for k in range(len(words))]
-    want = [tuple(reference[k : k + order]) for k in range(len(reference))]
-    counts.append(sum(want.count(g) for g in grams if len(g) == order))
-  return counts
+def bits(places, lanes):
+  words = [0] * lanes
+  for place in places:
+    words[place // 32] |= 1 << place % 32
+  return words
 
 
-def row_of(words, reference):
+def row_of(words, reference, lanes) -> typing.Any:
   """The accumulators of a whole string, computed directly."""
-  edge = augment.EDGE
-  first = ([*words, -1, -1, -1])[:edge]
-  last = ([-1, -1, -1, *words])[-edge:]
-  return augment.Accumulators(
-    first=jnp.array(first),
-    last=jnp.array(last),
-    length=jnp.array(len(words)),
-    matches=jnp.array(count_matches(words, reference)),
-    loss=jnp.float32(0.5 * len(words)),
+  make: typing.Any = augment.Accumulators
+  first, last = oracle.edges(words, reference)
+  sets = lambda side: np.array([bits(p, lanes) for p in side], np.uint32)
+  return make(
+    first=sets(first),
+    last=sets(last),
+    length=np.array(len(words)),
+    matches=np.array(oracle.matches(words, reference)),
+    hits=np.array(oracle.hits(words, reference)),
+    loss=np.float32(0.5 * len(words)),
   )
+
+
+def assert_rows_equal(got, want):
+  for one, two in zip(got, want, strict=True):
+    np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_joining_rows_is_concatenation(seed):
   rng = np.random.default_rng(seed)
-  draw = lambda most: rng.integers(0, 3, size=rng.integers(0, most)).tolist()
-  one, two, reference = draw(6), draw(6), draw(12)
-  padded = jnp.array([*reference, *[-2] * (16 - len(reference))])
-  joined = augment.join(
-    padded, row_of(one, reference), row_of(two, reference), jnp.array(True)
+  lanes = 1 + seed % 3
+  draw = lambda most: rng.integers(0, 2, size=rng.integers(0, most)).tolist()
+  one, two, reference = draw(6), draw(6), draw(32 * lanes)
+  device = lambda words: jax.tree.map(
+    jnp.asarray, row_of(words, reference, lanes)
   )
-  want = row_of(one + two, reference)
-  for got, value in zip(joined, want, strict=True):
-    np.testing.assert_array_equal(got, value)
-  np.testing.assert_array_equal(
-    augment.pack(augment.unpack(augment.pack(want))), augment.pack(want)
+  want = device(one + two)
+  assert_rows_equal(augment.join(device(one), device(two)), want)
+  assert_rows_equal(augment.unpack(augment.pack(want)), want)
+
+
+@pytest.mark.parametrize("length", [6, 40])
+def test_inputs_hold_the_accumulators_of_runs(length):
+  case = cases.random_case(2, order=2, arity=2, sentences=6, rules=30)
+  model, source = cases.to_model(case, arity=2, pass_through="all")
+  rng = np.random.default_rng(length)
+  words = ("a", "b", "c", "d", "u", "nobody's")
+  references = [
+    [words[k] for k in rng.integers(0, 6, size=length)] for _ in range(6)
+  ]
+  prepared = decoder.prepare(model, source, [np.arange(6)], config=CONFIG)
+  (inputs,) = decoder.make_inputs(
+    model, prepared, [[" ".join(r) for r in references]]
   )
+  matches, layout = prepared.matches[0], prepared.layouts[0]
+  rows = jax.tree.map(np.asarray, augment.unpack(jnp.asarray(inputs.runs)))
+  lanes = rows.first.shape[-1]
+  assert lanes == -(-length // 32)
+  seen = 0
+  for cell in range(len(matches)):
+    sentence = matches.sentence[cell]
+    spread = matches.end[cell] - matches.begin[cell]
+    np.testing.assert_allclose(
+      inputs.share[layout.cell[cell]], spread / len(case.sentences[sentence])
+    )
+    for item in range(matches.offsets[cell], matches.offsets[cell + 1]):
+      row = inputs.row[layout.cell[cell], item - matches.offsets[cell]]
+      for run, text in enumerate(runs_of(model, source, matches.rule[item])):
+        want = row_of(text, references[sentence], lanes)._replace(loss=0.0)
+        assert_rows_equal([part[row, run] for part in rows], want)
+        seen += 1
+  assert seen > 30
+  np.testing.assert_array_equal(inputs.length[:6], [length] * 6)
+
+
+def runs_of(model, source, rule):
+  """The words between the sites of a rule's target side, run by run."""
+  size, names = len(model.table), model.table.target_words.words
+  if rule >= size:
+    return [[source.words[rule - size - 1]]] if rule > size else []
+  symbols = [names[s] if s >= 0 else "|" for s in model.table.target[rule]]
+  return [run.split() for run in " ".join(symbols).split("|") if run.strip()]
 
 
 def test_rank_loss_is_the_papers_worked_case():
@@ -68,17 +117,73 @@ def test_rank_loss_is_the_papers_worked_case():
   np.testing.assert_allclose(loss, [0, 0.5, 1, 1.5, 2, 2])
   step = augmentations.rank_loss(jnp.arange(6), beam=3, margin=0, cost=2.0)
   np.testing.assert_allclose(step, [0, 0, 0, 2, 2, 2])
+  # The paper's own setting: nothing up to 20, all beyond 40.
+  ranks = jnp.array([0, 19, 20, 29, 39, 40, 99])
+  np.testing.assert_allclose(
+    augmentations.rank_loss(ranks), [0, 0, 0.5, 5, 10, 10, 10]
+  )
 
 
-def test_goodness_is_finite_without_matches_and_for_short_strings():
-  lengths = jnp.array([0, 1, 3, 9])
-  values = augmentations.log_goodness(lengths, jnp.zeros((4, 4), jnp.int32))
-  assert np.isfinite(values).all()
+def test_goodness_of_hand_computed_strings():
+  good = lambda length, matches: augmentations.log_goodness(
+    jnp.array(length), jnp.array(matches)
+  )
+  # "a b c d" against itself: log 4, every ratio 1.
+  np.testing.assert_allclose(good(4, [4, 3, 2, 1]), np.log(4), rtol=1e-6)
+  # "a b" against "a b c": the orders 3 and 4 have 0.5 / 0.5.
+  np.testing.assert_allclose(good(2, [2, 1, 0, 0]), np.log(2), rtol=1e-6)
+  # "a x" against "a a": the a counts twice, no bigram of one.
+  want = np.log(2) + 0.25 * (np.log(2.5 / 2.5) + np.log(0.5 / 1.5))
+  np.testing.assert_allclose(good(2, [2, 0, 0, 0]), want, rtol=1e-6)
+  # No match at all, and no words at all.
+  want = np.log(3) + 0.25 * np.log(0.5**3 / (3.5 * 2.5 * 1.5))
+  np.testing.assert_allclose(good(3, [0, 0, 0, 0]), want, rtol=1e-6)
+  np.testing.assert_allclose(good(0, [0, 0, 0, 0]), 0.0, atol=1e-6)
 
 
-def additive(value, data):
+@pytest.mark.parametrize("name", sorted(augmentations.GOODNESS))
+def test_goodness_is_that_of_the_strings(name):
+  rng = np.random.default_rng(5)
+  draw = lambda: rng.integers(0, 6, size=rng.integers(0, 9)).tolist()
+  for _ in range(40):
+    words, reference = draw(), draw()
+    goal = GOAL(np.float32(max(len(reference), 1)), np.float32(1))
+    got = augmentations.GOODNESS[name](row_of(words, reference, 1), goal)
+    want = oracle.GOODNESS[name](words, reference)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_error_rates_without_repeated_words():
+  """Then PER is exact, and only the reference itself has no edits."""
+  rng = np.random.default_rng(6)
+  for _ in range(60):
+    words = rng.permutation(7)[: rng.integers(1, 8)].tolist()
+    reference = rng.permutation(7)[: rng.integers(1, 8)].tolist()
+    row = row_of(words, reference, 1)
+    goal = GOAL(np.float32(len(reference)), np.float32(1))
+    rate = {
+      name: -float(augmentations.GOODNESS[name](row, goal))
+      for name in ("per", "ter", "wer")
+    }
+    both = collections.Counter(words) & collections.Counter(reference)
+    errors = max(len(words), len(reference)) - both.total()
+    np.testing.assert_allclose(rate["per"], errors / len(reference), rtol=1e-6)
+    assert rate["per"] <= rate["ter"] <= rate["wer"] + 1e-9
+    assert (rate["ter"] == 0) == (words == reference)
+
+
+def test_unknown_goodness_and_options_are_refused():
+  with pytest.raises(ValueError, match="none of bleu"):
+    augmentations.hope(goodness="rouge")
+  with pytest.raises(ValueError, match="state"):
+    augmentations.fear(state="all")
+  with pytest.raises(ValueError, match="prune"):
+    Augmentation(extra=additive, prune="no")
+
+
+def additive(value, goal, parameters):
   """An extra score that is a sum, so that merging by state loses nothing."""
-  del data
+  del goal, parameters
   rates = jnp.array([0.9, 0.5, 0.3, 0.2])
   return (value.matches * rates).sum(-1) - 0.1 * value.length
 
@@ -86,7 +191,7 @@ def additive(value, data):
 def search(case, model, source, references, augmentation):
   batch = [np.arange(len(source))]
   prepared = decoder.prepare(model, source, batch, config=CONFIG)
-  inputs = augmentations.make_inputs(model, prepared, [references])
+  inputs = decoder.make_inputs(model, prepared, [references])
   beams = decoder.run_search(
     prepared,
     automaton.to_device(model.lm),
@@ -124,14 +229,14 @@ def test_augmented_search_equals_enumeration(seed):
   words = derivation.read_off(model, best).words
   texts = derivation.strings(model, result.source, words)
   root = np.asarray(result.chart.root)[: len(source)]
-  top = result.beams.augmented[root].max(1)
+  top = np.asarray(result.beams.augmented)[root].max(1)
   for row, text in enumerate(texts):
     every = enumeration.derivations(
       case.rules, case.sentences[row], span=case.span
     )
 
     def augmented(one, reference=references[row]):
-      counts = count_matches(one[0], reference)
+      counts = oracle.matches(one[0], reference)
       extra = np.dot(counts, [0.9, 0.5, 0.3, 0.2]) - 0.1 * len(one[0])
       return cases.total(case, one, enumeration.lm_score) + extra
 
@@ -152,40 +257,39 @@ def test_accumulators_are_those_of_the_chosen_string(name):
   words = derivation.read_off(model, best).words
   texts = derivation.strings(model, result.source, words)
   root = np.asarray(result.chart.root)[: len(source)]
-  rank = result.beams.augmented[root].argmax(1)
-  rows = augment.unpack(jnp.asarray(result.beams.accumulators[root, rank]))
+  augmented = np.asarray(result.beams.augmented)[root]
+  rank = augmented.argmax(1)
+  rows = augment.unpack(
+    jnp.asarray(np.asarray(result.beams.accumulators)[root, rank])
+  )
   for row, text in enumerate(texts):
     assert rows.length[row] == len(text.split())
-    want = count_matches(text.split(), references[row].split())
+    want = oracle.matches(text.split(), references[row].split())
     np.testing.assert_array_equal(rows.matches[row], want)
+  lengths = np.array([len(r.split()) for r in references], np.float32)
   extra = augmentation.extra(
-    rows,
-    jax.tree.map(lambda leaf: leaf[: len(source)], inputs_data(references)),
+    rows, GOAL(lengths, np.float32(1)), augmentation.parameters
   )
   np.testing.assert_allclose(
-    result.beams.augmented[root, rank],
+    augmented.max(1),
     result.beams.score[root, rank] + extra,
     rtol=1e-5,
   )
 
 
-def inputs_data(references):
-  return {"length": np.array([len(r.split()) for r in references], np.float32)}
-
-
 def test_hope_is_nearer_the_reference_than_fear():
-  case = cases.random_case(11, order=2, arity=2, longest=4, sentences=8)
+  case = cases.random_case(11, order=3, arity=2, longest=4, sentences=8)
   model, source = cases.to_model(case, arity=2, pass_through="all")
   references = ["a b c"] * 8
   totals = []
   for augmentation in (
-    augmentations.hope(weight=3.0),
-    augmentations.fear(weight=3.0),
+    augmentations.hope(weight=20.0),
+    augmentations.fear(weight=20.0),
   ):
     result = search(case, model, source, references, augmentation)
     words = derivation.read_off(model, result.best()).words
     texts = derivation.strings(model, result.source, words)
     totals.append(
-      sum(sum(count_matches(t.split(), ["a", "b", "c"])) for t in texts)
+      sum(sum(oracle.matches(t.split(), ["a", "b", "c"])) for t in texts)
     )
   assert totals[0] > totals[1]

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from jaxmt.chart import translate
+from jaxmt.chart import forest_files, translate
+from jaxmt.features import sparse
+from jaxmt.tune import kbest
 from tests import util
 
 RULES = """\
@@ -68,10 +70,22 @@ def write(folder, text=""):
   ]
 
 
+ODD = (
+  "\x00",
+  "\x85",
+  "\u2028",
+  "\x1f",
+  "\x1c er",
+  "er\x00haus",
+  "\ufeff",
+  "|||",
+)
+
+
 def test_every_line_gets_one_line(tmp_path):
   text = "er sieht das haus\n\nhaus\n" + "das haus " * 100 + "\nqux\tzap\n"
   text += "er\x01 \x0b sieht\u2028das haus\n   \nhaus von er\n"
-  flags = write(tmp_path, text)
+  flags = write(tmp_path, text + "\n".join(ODD) + "\n")
   done = util.run_program(
     "launch/translate.py",
     *flags,
@@ -79,14 +93,15 @@ def test_every_line_gets_one_line(tmp_path):
     f"--scores={tmp_path / 'scores'}",
     f"--derivations={tmp_path / 'trees'}",
     f"--links={tmp_path / 'links'}",
-    "--max_words=60",
+    f"--nbest={tmp_path / 'nbest'}",
+    "--nbest_size=3",
+    "--unique",
     "--beam=8",
     "--pop=40",
   )
   assert done.returncode == 0, done.stderr
-  assert "line 4" in done.stderr
   out = (tmp_path / "out").read_text().split("\n")[:-1]
-  assert len(out) == 8
+  assert len(out) == 8 + len(ODD)
   assert out[0] == "he sees the house"
   assert out[1] == out[6] == ""
   assert out[2] == "house"
@@ -94,6 +109,7 @@ def test_every_line_gets_one_line(tmp_path):
   assert out[4] == "qux zap"
   assert out[5] == "er\x01 sieht\u2028das house"
   assert out[7] == "he 's house"
+  assert out[8:] == [*ODD[:4], "\x1c he", *ODD[5:]]
   scores = (tmp_path / "scores").read_text().split("\n")
   assert scores[0].startswith("0 ||| he sees the house ||| P=")
   assert scores[7].split(" ||| ")[1] == out[7]
@@ -105,11 +121,65 @@ def test_every_line_gets_one_line(tmp_path):
     "(S[0:3] X0 | X0 (X[0:3] X0 von X1 | X1 's X0"
     " (X[0:1] haus | house) (X[2:3] er | he)))"
   )
+  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  numbers, firsts = np.unique(found.sentence, return_index=True)
+  assert numbers.tolist() == list(range(len(out)))
+  best = [found.lines[first] for first in firsts]
+  assert best == [*out[:-1], "&#124;" * 3]
   exact = util.run_program(
     "launch/translate.py", *flags, "--exact", "--max_words=60", "--output=-"
   )
   assert exact.returncode == 0, exact.stderr
+  assert "line 4 " in exact.stderr
   assert exact.stdout.split("\n")[:-1] == out
+
+
+def test_lists_forests_and_derivations(tmp_path):
+  text = "er sieht das haus\n\nhaus von er das haus von er\n"
+  flags = [*write(tmp_path, text), "--max_words=4", "--beam=8", "--pop=40"]
+  done = util.run_program(
+    "launch/translate.py",
+    *flags,
+    f"--output={tmp_path / 'out'}",
+    f"--nbest={tmp_path / 'nbest'}",
+    "--nbest_size=6",
+    "--nbest_format=moses",
+    f"--forest={tmp_path / 'forest.gz'}",
+    f"--derivations={tmp_path / 'rules'}",
+    "--derivation_format=rules",
+    f"--scores={tmp_path / 'scores'}",
+    "--detokenize=en",
+  )
+  assert done.returncode == 0, done.stderr
+  assert "line 3" in done.stderr
+  out = (tmp_path / "out").read_text().split("\n")[:-1]
+  assert out == ["he sees the house", "", "he's house he's the house"]
+  lines = (tmp_path / "nbest").read_text().split("\n")[:-1]
+  fields = [line.split(" ||| ") for line in lines]
+  assert fields[0][0] == "0" and fields[0][4] == "0-0 1-1 2-2 3-3"
+  cut = [field for field in fields if field[0] == "2"]
+  assert len(cut) == 6
+  scores = [float(field[3]) for field in cut]
+  assert scores == sorted(scores, reverse=True)
+  assert cut[0][4] == "0-2 1-1 2-0 3-5 4-6 5-4 6-3"
+  weights = dict(line.split() for line in WEIGHTS.split("\n")[1:-1])
+  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  vector = np.array([float(weights.get(name, 0)) for name in found.names])
+  dense = sparse.to_dense(found.features, len(found.names))
+  np.testing.assert_allclose(
+    dense @ vector, [float(field[3]) for field in fields], atol=1e-4
+  )
+  best = (tmp_path / "scores").read_text().split("\n")[2].split(" ||| ")
+  np.testing.assert_allclose(float(best[3]), scores[0], atol=1e-4)
+  forests = forest_files.read(str(tmp_path / "forest.gz"))
+  assert forests.sentence.tolist() == [0, 1]
+  rules = (tmp_path / "rules").read_text().split("\n")
+  assert rules[0] == "0 ||| 0 ||| S[0:4] ||| S0 X1 ||| S0 X1 ||| Glue=1"
+  assert any(
+    rule.startswith("2 ||| 2 ||| X[6:7] ||| er ||| he") for rule in rules
+  )
+  refused = util.run_program("launch/translate.py", *flags, "--detokenize=q")
+  assert refused.returncode == 2 and "--detokenize=q" in refused.stderr
 
 
 def test_bad_input_is_one_line_and_exit_2(tmp_path):

@@ -1,0 +1,95 @@
+"""Models from files, as the programs that decode are given them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jaxmt.chart import model as models
+from jaxmt.chart.model import Model
+from jaxmt.data import files, trees, vocabulary
+from jaxmt.data.ragged import Ragged
+from jaxmt.errors import InputError
+from jaxmt.grammar import filter as filter_lib
+from jaxmt.grammar import match, native
+from jaxmt.grammar.match import MatchConfig
+from jaxmt.grammar.table import RuleTable
+from jaxmt.lm import arpa_read
+from jaxmt.lm import tables as lm_tables
+
+# Formats of grammars, each with the units of its features (`models.DIALECTS`).
+DIALECTS = tuple(models.DIALECTS)
+
+
+def read_table(
+  paths: str,
+  *,
+  dialect: str,
+  on_bad: Callable[[InputError], None] | None = None,
+) -> RuleTable:
+  """Reads a grammar.
+
+  Args:
+    paths: a folder of our own format, or files of another, comma-separated.
+    dialect: one of `DIALECTS`.
+    on_bad: called with malformed lines of other formats; None raises.
+  """
+  if dialect == "jaxmt":
+    return native.read(paths)
+  from jaxmt.grammar import formats  # slow to load, seldom needed
+
+  if on_bad is None:
+    return formats.read_all(paths.split(","), dialect)
+  return formats.read_all(paths.split(","), dialect, on_bad=on_bad)
+
+
+def make_model(
+  table: RuleTable,
+  lm_path: str,
+  *,
+  weights: Mapping[str, float],
+  dialect: str,
+  span: int,
+  targets: int,
+  lines: Sequence[str] | None = None,
+) -> Model:
+  """Returns the model of rules and a language model's file.
+
+  Args:
+    table: the rules.
+    lm_path: an ARPA file.
+    weights: by feature name.
+    dialect: sets the units of features, and that cdec offers to copy every
+      word.
+    span: longest Hiero span.
+    targets: target sides per source pattern.
+    lines: keep only rules that these sentences can use.
+  """
+  if lines is not None:
+    ids = vocabulary.encode(table.source_words, lines)
+    table = filter_lib.filter_table(table, ids)
+  return models.make_model(
+    table,
+    lm_tables.build_tables(arpa_read.read_arpa(lm_path)),
+    weights=weights,
+    units=models.DIALECTS[dialect],
+    limits=MatchConfig(
+      span=span,
+      targets=targets,
+      pass_through="all" if dialect == "cdec" else "unknown",
+    ),
+  )
+
+
+def read_spans(path: str, model: Model, *, expected: int) -> Ragged:
+  """Reads trees, one a line, and returns their constituents.
+
+  Raises:
+    InputError: if there are not as many as `expected`, or one is malformed.
+  """
+  lines = files.read_lines(path)
+  if len(lines) != expected:
+    raise InputError(
+      f"{len(lines)} trees for {expected} lines",
+      path=path,
+      line=min(len(lines), expected) + 1,
+    )
+  parsed = trees.parse_trees(lines, path=path)
+  return match.constituents(parsed, model.table.labels)

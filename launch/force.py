@@ -1,0 +1,274 @@
+"""Forced decoding: derives given translations with a grammar.
+
+    python launch/force.py --grammar=G --input=S --reference=T --output=D \
+        [--trees=P] [--lm=LM.arpa] [--weights=W] [--report] [--leave_one_out]
+
+Writes the best derivation of each line, a tree of `(LHS[begin:end] source side
+| target side ...)`, or `() reason` if the grammar cannot derive the reference.
+Every derivation is considered: nothing is pruned. --report says how many
+sentences are reached, by length, and why the others are not.
+
+Without --weights the probabilities of a jaxmt grammar (θ and lexical weights)
+have weight 1 and everything else 0; with the grammars of other toolkits, whose
+features may be costs, all weights are 0 and any derivation may stand for all.
+The language model changes the scores only, by the same for all derivations.
+"""
+
+import dataclasses
+import json
+
+from absl import flags
+
+from jaxmt import program, progress, threads
+from jaxmt.data import files
+from jaxmt.errors import InputError
+
+_DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
+_BLOCK = 500  # sentences whose forests are in memory at a time
+
+_GRAMMAR = flags.DEFINE_string(
+  "grammar", "", "rule table; other dialects: several files, comma-separated"
+)
+_INPUT = flags.DEFINE_string("input", "", "source text")
+_REFERENCE = flags.DEFINE_string("reference", "", "target text, line by line")
+_OUTPUT = flags.DEFINE_string("output", "", "derivations; '-' for stdout")
+_TREES = flags.DEFINE_string("trees", "", "source trees, for tree-to-string")
+_BINARIZE = flags.DEFINE_bool(
+  "binarize", False, "make trees binary, left-heavy"
+)
+_DIALECT = flags.DEFINE_enum(
+  "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
+)
+_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
+_WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
+_SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
+_NBEST = flags.DEFINE_integer(
+  "nbest",
+  1,
+  "derivations per line; if several: number ||| derivation ||| score",
+  lower_bound=1,
+)
+_LEAVE_ONE_OUT = flags.DEFINE_bool(
+  "leave_one_out",
+  False,
+  "without rules that only the sentence itself gave; the grammar must come from"
+  " just these lines, extracted with --provenance",
+)
+_LONGEST = flags.DEFINE_integer(
+  "max_words", 250, "longer lines are not tried", lower_bound=1
+)
+_EDGES = flags.DEFINE_integer(
+  "max_edges", 1 << 20, "edges of a line's chart before it is given up"
+)
+_REPORT = flags.DEFINE_bool("report", False, "print reachability by length")
+_JSON = flags.DEFINE_bool("json", False, "print the report as JSON")
+_THREADS = flags.DEFINE_integer(
+  "threads", 0, "sentences at a time; 0: one for each core"
+)
+
+
+def _read_lines(path: str, *, size: int) -> list[str]:
+  """Reads a file that goes with the input's lines."""
+  lines = files.read_lines(path)
+  if len(lines) != size:
+    raise InputError(
+      f"{len(lines)} lines, but {_INPUT.value} has {size}",
+      path=path,
+      line=min(len(lines), size) + 1,
+    )
+  return lines
+
+
+def _empty_lm():
+  """A language model that knows no word."""
+  import numpy as np
+
+  from jaxmt.lm import tables
+  from jaxmt.lm.model import Level, NgramModel
+
+  words = ("<unk>", "<s>", "</s>")
+  zeros = np.zeros(len(words), np.int32)
+  level = Level(
+    context=zeros,
+    word=np.arange(len(words), dtype=np.int32),
+    suffix=zeros,
+    probability=zeros.astype(np.float32),
+    backoff=zeros.astype(np.float32),
+  )
+  return tables.build_tables(NgramModel(words=words, levels=(level,)))
+
+
+def _load_model():
+  from jaxmt.chart import model as models
+  from jaxmt.features import weights as weight_files
+  from jaxmt.grammar import estimate, formats, lexical, native
+  from jaxmt.grammar.match import MatchConfig
+  from jaxmt.lm import arpa_read
+  from jaxmt.lm import tables as lm_tables
+
+  dialect = _DIALECT.value
+  if dialect == "jaxmt":
+    table = native.read(_GRAMMAR.value)
+    weights = dict.fromkeys((*estimate.THETA, *lexical.NAMES), 1.0)
+  else:
+    table = formats.read_all(_GRAMMAR.value.split(","), dialect)
+    weights = {}
+  if _WEIGHTS.value:
+    lines = files.read_lines(_WEIGHTS.value)
+    weights = weight_files.parse_weights(lines, path=_WEIGHTS.value)
+  lm = _empty_lm()
+  if _LM.value:
+    lm = lm_tables.build_tables(arpa_read.read_arpa(_LM.value))
+  return models.make_model(
+    table,
+    lm,
+    weights=weights,
+    units=models.DIALECTS[dialect],
+    limits=MatchConfig(
+      span=_SPAN.value,
+      pass_through="all" if dialect == "cdec" else "unknown",
+    ),
+  )
+
+
+def _constituents(model, lines: list[str]):
+  """Constituents of each line's tree, or None if there are no trees."""
+  if not _TREES.value:
+    return None
+  from jaxmt.data import binarize, trees
+  from jaxmt.grammar import match
+
+  parsed = trees.parse_trees(lines, path=_TREES.value)
+  if _BINARIZE.value:
+    parsed = binarize.binarize_left_heavy(parsed, path=_TREES.value)
+  return match.constituents(parsed, model.table.labels)
+
+
+def _read_provenance(size: int):
+  """Which rules come from which line, or None if it does not matter."""
+  if not _LEAVE_ONE_OUT.value:
+    return None
+  if _DIALECT.value != "jaxmt":
+    raise InputError("--leave_one_out needs a jaxmt grammar with provenance")
+  from jaxmt.grammar import native
+
+  origin = native.read_provenance(_GRAMMAR.value, verify=False)
+  if len(origin) != size:
+    raise InputError(
+      f"was extracted from {len(origin)} lines, --input has {size}:"
+      " --leave_one_out needs the same",
+      path=_GRAMMAR.value,
+    )
+  return origin
+
+
+def _derivation_lines(model, source, forced, first: int) -> list[str]:
+  """The output lines of a block that begins with line `first`."""
+  from jaxmt.chart import derivation_text, kbest
+
+  found = kbest.best(model, source, forced.forest, size=_NBEST.value)
+  trees = derivation_text.tree_lines(
+    model, source, kbest.derivations(forced.forest, found)
+  )
+  out = []
+  for row, reason in enumerate(forced.reason):
+    items = range(found.offsets[row], found.offsets[row + 1])
+    if _NBEST.value == 1:
+      out += [trees[item] for item in items] or [f"() {reason}"]
+      continue
+    number = first + row
+    out += [
+      f"{number} ||| {trees[item]} ||| {found.score[item]:.6g}"
+      for item in items
+    ] or [f"{number} ||| () ||| {reason}"]
+  return out
+
+
+def _force(model, lines, references, spans, origin):
+  """Forces everything; returns output lines and reachability."""
+  import numpy as np
+
+  from jaxmt.chart import force, force_report
+  from jaxmt.chart import model as models
+  from jaxmt.data import ragged
+
+  excluded = None if origin is None else force.own_rules(origin)
+  rules = force.make_rules(model)
+  config = force.ForceConfig(
+    words=_LONGEST.value,
+    edges=_EDGES.value,
+    threads=_THREADS.value or threads.available(),
+  )
+  out, lengths, reached, reasons = [], [], [], []
+  with progress.steps(label="force", total=len(lines)) as advance:
+    for start in range(0, len(lines), _BLOCK):
+      rows = np.arange(start, min(start + _BLOCK, len(lines)))
+      part = lambda whole, rows=rows: (
+        None if whole is None else ragged.select(whole, rows)
+      )
+      source = models.make_source(
+        model, lines[start : start + _BLOCK], spans=part(spans)
+      )
+      forced = force.force(
+        model,
+        source,
+        references[start : start + _BLOCK],
+        config=config,
+        rules=rules,
+        excluded=part(excluded),
+        on_done=advance,
+      )
+      out += _derivation_lines(model, source, forced, start)
+      lengths += source.ids.lengths.tolist()
+      reached += forced.reached.tolist()
+      reasons += forced.reason
+  return out, force_report.summarize(lengths, reached, reasons)
+
+
+def _print_report(summary) -> None:
+  from jaxmt.report import tables
+
+  if _JSON.value:
+    print(json.dumps(dataclasses.asdict(summary), ensure_ascii=False))
+    return
+  print(tables.text([*summary.rows, summary.overall]))
+  for name, counts in (
+    ("not reached because", summary.kinds),
+    ("most frequent", summary.words),
+  ):
+    if counts:
+      rows = [{name: k, "sentences": count} for k, count in counts.items()]
+      print("\n" + tables.text(rows))
+
+
+def main(argv: list[str]) -> None:
+  """Forces."""
+  del argv
+  program.required(
+    grammar=_GRAMMAR.value,
+    input=_INPUT.value,
+    reference=_REFERENCE.value,
+    output=_OUTPUT.value,
+  )
+  wanted = _REPORT.value or _JSON.value
+  if wanted and _OUTPUT.value == "-":
+    raise InputError("--output=- and the report both go to standard output")
+  lines = files.read_lines(_INPUT.value)
+  references = _read_lines(_REFERENCE.value, size=len(lines))
+  trees = _read_lines(_TREES.value, size=len(lines)) if _TREES.value else []
+  origin = _read_provenance(len(lines))
+  model = _load_model()
+  spans = _constituents(model, trees)
+  out, summary = _force(model, lines, references, spans, origin)
+  files.write_lines(_OUTPUT.value, out)
+  if wanted:
+    _print_report(summary)
+  row = summary.overall
+  progress.say(
+    f"{row['reached']:,} of {row['sentences']:,} references reached"
+    f" ({row['reached %']} %), {row['words reached %']} % of source words"
+  )
+
+
+if __name__ == "__main__":
+  program.run(main)

@@ -1,0 +1,140 @@
+"""Forests of tiny random grammars, and everything in them by recursion."""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.chart import decoder, forest
+from jaxmt.chart.search import SearchConfig
+from jaxmt.lm import automaton
+from tests.reference import chart_cases as cases
+
+# Few shapes, so that all cases share compiled searches.
+CONFIG = SearchConfig(
+  beam=24,
+  pop=160,
+  corners=48,
+  taper=((48, 700),),
+  widths=(48,),
+  tile=8,
+  labels=True,
+  forest=True,
+)
+
+
+def decoded(seed, *, order=3, arity=2, **options):
+  """A random case with its forests: `(case, model, source, forests)`."""
+  case = cases.random_case(
+    seed, order=order, arity=arity, tree_rules=4 if arity > 2 else 0, **options
+  )
+  model, source = cases.to_model(case, arity=arity)
+  batch = [np.arange(len(source))]
+  prepared = decoder.prepare(model, source, batch, config=CONFIG)
+  beams = decoder.run_search(
+    prepared,
+    automaton.to_device(model.lm),
+    decoder.search_weights(model),
+    config=CONFIG,
+  )[0]
+  result = decoder.Result(
+    rows=batch[0],
+    source=prepared.sources[0],
+    matches=prepared.matches[0],
+    layout=prepared.layouts[0],
+    chart=prepared.charts[0],
+    beams=beams,
+  )
+  return case, model, result.source, forest.extract(model, result)
+
+
+def random_forest(
+  seed, *, sentences=3, nodes=5, arity=2, fan=2, disjoint=False
+):
+  """Forests without grammar or words: nodes with up to `fan` edges each.
+
+  Some sentences have no derivation at all. If `disjoint`, no derivation uses a
+  node twice, so that no two consist of the same edges.
+  """
+  rng = np.random.default_rng(seed)
+  node_offsets, edge_offsets, tails = [0], [0], []
+  for _ in range(sentences):
+    first = node_offsets[-1]
+    empty = nodes == 0 or rng.random() < 0.15
+    size = 0 if empty else int(rng.integers(1, nodes + 1))
+    under = {}
+    for node in range(first, first + size):
+      under[node] = {node}
+      for _ in range(int(rng.integers(1, fan + 1))):
+        count = int(rng.integers(0, arity + 1)) if node > first else 0
+        drawn = rng.integers(first, max(node, first + 1), size=count).tolist()
+        chosen, used = [], set()
+        for tail in drawn:
+          if not disjoint or not used & under[tail]:
+            chosen.append(tail)
+            used |= under[tail]
+        under[node] |= used
+        row = np.full(arity, -1, np.int32)
+        row[: len(chosen)] = chosen
+        tails.append(row)
+      edge_offsets.append(len(tails))
+    node_offsets.append(first + size)
+  edges, total = len(tails), node_offsets[-1]
+  zeros = lambda size, kind: np.zeros(size, kind)
+  return forest.Forest(
+    node_offsets=np.array(node_offsets, np.int64),
+    edge_offsets=np.array(edge_offsets, np.int64),
+    begin=zeros(total, np.int32),
+    end=zeros(total, np.int32),
+    label=zeros(total, np.int32),
+    rank=zeros(total, np.int32),
+    rule=np.arange(edges, dtype=np.int32),
+    tails=np.array(tails, np.int32).reshape(edges, arity),
+    score=rng.normal(size=edges).astype(np.float32),
+    lm=zeros(edges, np.float32),
+    matched=zeros(edges, np.int32),
+    mismatched=zeros(edges, np.int32),
+  )
+
+
+class TooMany(Exception):
+  """There are more derivations than asked for."""
+
+
+def derivations(made, row, *, limit=600):
+  """Every derivation of a sentence as a preorder list of edges.
+
+  Raises:
+    TooMany: if there are more than `limit`.
+  """
+  low, high = made.node_offsets[row], made.node_offsets[row + 1]
+  if low == high:
+    return []
+  below = {}
+  for node in range(low, high):
+    below[node] = []
+    for edge in range(made.edge_offsets[node], made.edge_offsets[node + 1]):
+      ways = [[edge]]
+      for tail in made.tails[edge]:
+        if tail >= 0:
+          ways = [one + two for one in ways for two in below[tail]]
+        if len(ways) > limit:
+          raise TooMany
+      below[node] += ways
+    if len(below[node]) > limit:
+      raise TooMany
+  return below[high - 1]
+
+
+def enumerated(made, *, limit=600):
+  """The derivations of each sentence, None where there are too many."""
+  out = []
+  for row in range(len(made)):
+    try:
+      out.append(derivations(made, row, limit=limit))
+    except TooMany:
+      out.append(None)
+  return out
+
+
+def with_scores(made, scores):
+  return dataclasses.replace(made, score=np.asarray(scores, np.float32))
