@@ -1,16 +1,25 @@
-"""Tunes weights on a k-best list.
+"""Tunes weights, with a decoder in the loop or on given k-best lists.
 
+    python launch/tune.py --method=mert --grammar=G --lm=LM.arpa \
+      --input=dev.src --references=dev.ref --workdir=runs/tune --output=W
     python launch/tune.py --method=mert --kbest=dev.kbest.gz \
-      --references=dev.ref --weights=start.txt --output=tuned.txt
+      --references=dev.ref --weights=start.txt --output=W
 
-Reads k-best lists of jaxmt/cdec, Moses, Joshua and Travatar (told apart by
-their first line), or Moses' FEATURES_TXT and SCORES_TXT. Several lists are
-merged. `--method=none` only reads, scores and exports. Settings of a method are
-changed with --option, e.g. --option=restarts=50 --option=variant=best.
+In the loop: decode, merge the k-best lists, optimise, and again; weights are
+judged by decoding, and the best-judged ones are written. A run that was killed
+goes on where it was when it is started again. The workdir gets history.jsonl
+and report.html. Without --weights it starts from documented defaults.
+
+On given lists: reads those of jaxmt/cdec, Moses, Joshua and Travatar (told
+apart by their first line), or Moses' FEATURES_TXT and SCORES_TXT. Several lists
+are merged. `--method=none` only reads, scores and exports.
+
+Settings of a method are changed with --option, e.g. --option=restarts=50.
 """
 
 import functools
 import json
+import pathlib
 import sys
 import time
 from collections.abc import Mapping
@@ -18,17 +27,62 @@ from collections.abc import Mapping
 import numpy as np
 from absl import flags
 
-from jaxmt import program
+from jaxmt import checkpoint, program
 from jaxmt.data import files, references
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
 from jaxmt.tune import kbest, mert_data, methods, mixing, pool, scoring
 
+_DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
+
 _METHOD = flags.DEFINE_string(
-  "method", None, f"none, or one of: {', '.join(methods.names())}"
+  "method", None, f"none, or one of: {', '.join(methods.names(forests=True))}"
 )
 _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
+_GRAMMAR = flags.DEFINE_string(
+  "grammar", "", "rule table; other dialects: several files, comma-separated"
+)
+_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
+_INPUT = flags.DEFINE_string("input", "", "source text to tune on")
+_TREES = flags.DEFINE_string("trees", "", "its trees, for tree-to-string")
+_WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
+_RESUME = flags.DEFINE_bool(
+  "resume", True, "go on with a run of the same settings in the workdir"
+)
+_DIALECT = flags.DEFINE_enum(
+  "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
+)
+_BEAM = flags.DEFINE_integer("beam", 30, "hypotheses per cell", lower_bound=1)
+_POP = flags.DEFINE_integer(
+  "pop", 200, "candidates scored per cell", lower_bound=1
+)
+_SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
+_TARGETS = flags.DEFINE_integer(
+  "targets", 20, "target sides per source pattern", lower_bound=1
+)
+_NBEST = flags.DEFINE_integer(
+  "nbest_size", 100, "candidates per sentence and round", lower_bound=1
+)
+_TEMPLATES = flags.DEFINE_list(
+  "templates", [], "sparse features: rule, shape, pairs, edges, bigrams, ..."
+)
+_ROUNDS = flags.DEFINE_integer(
+  "rounds", 10, "optimisations at most", lower_bound=0
+)
+_PATIENCE = flags.DEFINE_integer(
+  "patience", 0, "stop after so many rounds without a better score; 0: never"
+)
+_MIN_CHANGE = flags.DEFINE_float(
+  "min_change", 1e-6, "stop when no weight moves by more, relatively"
+)
+_MERGE = flags.DEFINE_bool("merge", True, "keep candidates of earlier rounds")
+_BATCH = flags.DEFINE_integer(
+  "batch_size", 0, "online: update after so many sentences; 0: after all"
+)
+_THREADS = flags.DEFINE_integer(
+  "threads", 0, "batches decoded at a time; 0: one for each core, on CPUs"
+)
 _FORMAT = flags.DEFINE_enum(
   "kbest_format", None, list(kbest.FORMATS), "told from the first line if unset"
 )
@@ -37,11 +91,13 @@ _FEATURES = flags.DEFINE_string("moses_features", None, "FEATURES_TXT to read")
 _SCORES = flags.DEFINE_string("moses_scores", None, "SCORES_TXT to read")
 _WEIGHTS = flags.DEFINE_string("weights", None, "weights to start from")
 _OUTPUT = flags.DEFINE_string("output", None, "where to write the weights")
-_METRIC = flags.DEFINE_string("metric", "bleu", "what to optimise")
+_METRIC = flags.DEFINE_string(
+  "metric", "bleu", "what to optimise; a sum of several: bleu:0.7,ter:0.3"
+)
 _SEED = flags.DEFINE_integer("seed", 0, "of everything random")
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
 _DEVICES = flags.DEFINE_integer(
-  "devices", 1, "that gradient methods spread the sentences over"
+  "devices", 1, "that decoding and gradient methods spread sentences over"
 )
 _RUNS = flags.DEFINE_integer(
   "runs", 1, "tune with so many seeds from --seed on; report mean and deviation"
@@ -62,16 +118,9 @@ _EXPORT_SCORES = flags.DEFINE_string(
 )
 
 
-def _given(flag: flags.FlagHolder[str | None]) -> str:
-  """The value of a flag that must be given."""
-  if not flag.value:
-    raise InputError(f"--{flag.name} is required")
-  return flag.value
-
-
 def _read_pool() -> pool.KBestPool:
   if _FEATURES.value or _SCORES.value:
-    features, scores = _given(_FEATURES), _given(_SCORES)
+    features, scores = program.given(_FEATURES), program.given(_SCORES)
     if _METRIC.value != "bleu":
       raise InputError("Moses' files hold BLEU only: use --metric=bleu")
     return mert_data.parse_pool(
@@ -121,7 +170,7 @@ def _method() -> methods.Method:
     if not equals:
       raise InputError(f"--option={option}: expected name=value")
     changes[name] = value
-  method = methods.find(_given(_METHOD))
+  method = methods.find(program.given(_METHOD))
   if hasattr(method.config, "devices"):
     # Only gradient methods use JAX; the others start without it.
     from jaxmt import parallel
@@ -180,18 +229,11 @@ def _written(
   return merged | {name: v for name, v in result.items() if name not in given}
 
 
-def main(argv: list[str]) -> None:
-  """Reads, tunes, writes."""
-  del argv
-  weights_path = _given(_WEIGHTS)
-  if _METRIC.value not in registry.METRICS:
-    known = ", ".join(sorted(registry.METRICS))
-    raise InputError(f"no metric '{_METRIC.value}'; there are: {known}")
-  method = None if _given(_METHOD) == "none" else _method()
-  output = "" if method is None else _given(_OUTPUT)
-  given = weight_files.parse_weights(
-    files.read_lines(weights_path), path=weights_path
-  )
+def _tune_on_lists(
+  method: methods.Method | None, given: Mapping[str, float]
+) -> None:
+  """Reads lists, tunes once, writes."""
+  output = "" if method is None else program.given(_OUTPUT)
   clock = time.perf_counter()
   found = _read_pool()
   read = time.perf_counter() - clock
@@ -200,9 +242,7 @@ def main(argv: list[str]) -> None:
   empty = int((found.offsets[1:] == found.offsets[:-1]).sum())
   if empty:
     _warn(f"{empty} sentences have no candidates and count for nothing")
-  new = [name for name in found.names if name not in given]
-  if new:
-    _warn(f"{len(new)} features without a weight start at 0 ({new[0]}, ...)")
+  _warn_of_new(found.names, given)
   _export(found)
   start = weight_files.to_vector(given, found.names)
   before = scoring.pool_score(found, start, _METRIC.value)
@@ -218,15 +258,178 @@ def main(argv: list[str]) -> None:
   seconds = time.perf_counter() - clock
   if _HISTORY.value:
     files.write_lines(_HISTORY.value, [json.dumps(row) for row in history])
-  merged = _written(tuned, found, given)
-  comment = f"{_METHOD.value} {_METRIC.value} {after:.5f} seed {_SEED.value}"
-  files.write_lines(
-    output, weight_files.format_weights(merged, comment=comment)
-  )
+  _write(output, _written(tuned, found, given), after)
   print(
     f"{_METHOD.value}: {_METRIC.value} {before:.5f} -> {after:.5f}"
     f" in {seconds:.2f} s"
   )
+
+
+def _warn_of_new(names, given: Mapping[str, float]) -> None:
+  new = [name for name in names if name not in given]
+  if new:
+    _warn(f"{len(new)} features without a weight start at 0 ({new[0]}, ...)")
+
+
+def _write(output: str, weights: Mapping[str, float], score: float) -> None:
+  comment = f"{_METHOD.value} {_METRIC.value} {score:.5f} seed {_SEED.value}"
+  files.write_lines(
+    output, weight_files.format_weights(weights, comment=comment)
+  )
+
+
+def _about(given: Mapping[str, float] | None) -> dict:
+  """Everything the result of the loop depends on, files by their content."""
+  inputs = [_LM.value, _INPUT.value, *_REFERENCES.value]
+  inputs += [_TREES.value] if _TREES.value else []
+  for path in _GRAMMAR.value.split(","):
+    folder = pathlib.Path(path)
+    inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
+  settings = (
+    *(_METHOD, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
+    *(_MIX_KEEP, _DIALECT, _BEAM, _POP, _SPAN, _TARGETS, _NBEST, _TEMPLATES),
+    *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH),
+  )
+  return {
+    "files": {path: checkpoint.file_digest(path) for path in inputs},
+    "weights": given,
+    "settings": {flag.name: flag.value for flag in settings},
+  }
+
+
+def _loop_model(given: Mapping[str, float] | None):
+  """The model, source lines and starting weights."""
+  from jaxmt.chart import loading
+  from jaxmt.tune import decoding
+
+  lines = files.read_lines(_INPUT.value)
+  model = loading.make_model(
+    loading.read_table(_GRAMMAR.value, dialect=_DIALECT.value),
+    _LM.value,
+    weights={},
+    dialect=_DIALECT.value,
+    span=_SPAN.value,
+    targets=_TARGETS.value,
+    lines=lines,
+  )
+  if given is None:
+    start = decoding.start_weights(model.feature_names, model.units)
+  else:
+    _warn_of_new(model.feature_names, given)
+    new = [name for name in model.feature_names if name not in given]
+    start = {**given, **dict.fromkeys(new, 0.0)}
+  return model, lines, start
+
+
+def _make_decode(model, lines: list[str], method: methods.Method):
+  from jaxmt import parallel
+  from jaxmt.chart import loading
+  from jaxmt.stages import system
+  from jaxmt.tune import decoding
+
+  several = _DEVICES.value > 1
+  settings = system.SearchStageConfig(
+    beam=_BEAM.value,
+    pop=_POP.value,
+    threads=_THREADS.value or (1 if several else 0),
+  )
+  spans = None
+  if _TREES.value:
+    spans = loading.read_spans(_TREES.value, model, expected=len(lines))
+  return decoding.make_decode(
+    model,
+    lines,
+    config=system.decode_config(settings, model),
+    size=_NBEST.value,
+    spans=spans,
+    templates=_TEMPLATES.value,
+    mesh=parallel.make_mesh(_DEVICES.value) if several else None,
+    density=getattr(method.config, "density", None),
+  )
+
+
+def _tune_in_loop(
+  method: methods.Method, given: Mapping[str, float] | None
+) -> None:
+  """Decodes, merges, optimises; resumable."""
+  program.required(
+    grammar=_GRAMMAR.value,
+    lm=_LM.value,
+    input=_INPUT.value,
+    references=_REFERENCES.value,
+    workdir=_WORKDIR.value,
+    output=_OUTPUT.value,
+  )
+  from jaxmt import parallel, tuning
+  from jaxmt.tune import loop
+
+  parallel.initialize(devices=_DEVICES.value)
+  workdir = pathlib.Path(_WORKDIR.value)
+  workdir.mkdir(parents=True, exist_ok=True)
+  with checkpoint.lock(
+    workdir / ".lock", wait=False, what=f"workdir {workdir}"
+  ):
+    states = tuning.open_workdir(
+      str(workdir), about=_about(given), resume_there=_RESUME.value
+    )
+    model, lines, start = _loop_model(given)
+    tuned = tuning.run(
+      tuning.Setting(
+        decode=_make_decode(model, lines, method),
+        references=references.read_references(
+          _REFERENCES.value,
+          expected=len(lines),
+          expected_path=_INPUT.value,
+        ),
+        method=method,
+        start=start,
+        loop=loop.LoopConfig(
+          metric=_METRIC.value,
+          rounds=_ROUNDS.value,
+          merge=_MERGE.value,
+          batch_size=_BATCH.value,
+          min_change=_MIN_CHANGE.value,
+          patience=_PATIENCE.value,
+        ),
+        seeds=tuple(range(_SEED.value, _SEED.value + max(1, _RUNS.value))),
+      ),
+      workdir=str(workdir),
+      states=states,
+      clock=time.perf_counter,
+      say=functools.partial(print, flush=True),
+    )
+  best = abs(tuned.best.best_score)
+  _write(program.given(_OUTPUT), tuned.best.best_weights, best)
+  if len(tuned.scores) > 1:
+    print(
+      f"{len(tuned.scores)} runs: {_METRIC.value} {np.mean(tuned.scores):.5f}"
+      f" +- {np.std(tuned.scores, ddof=1):.5f}"
+    )
+  first = tuned.states[0].history[0]["score"]
+  print(f"{_METHOD.value}: {_METRIC.value} {first:.5f} -> {best:.5f}")
+
+
+def main(argv: list[str]) -> None:
+  """Tunes in the loop if there is a grammar, else on lists."""
+  del argv
+  registry.find(_METRIC.value)  # names what is wrong with it
+  in_loop = bool(_GRAMMAR.value)
+  if in_loop and _KBEST.value:
+    raise InputError("--grammar decodes, --kbest is given: choose one")
+  if not in_loop:
+    program.required(weights=_WEIGHTS.value)
+  method = None if program.given(_METHOD) == "none" else _method()
+  given = None
+  if _WEIGHTS.value:
+    given = weight_files.parse_weights(
+      files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
+    )
+  if in_loop:
+    if method is None:
+      raise InputError("--method=none has nothing to do in the loop")
+    _tune_in_loop(method, given)
+  else:
+    _tune_on_lists(method, given or {})
 
 
 if __name__ == "__main__":

@@ -55,12 +55,15 @@ def _canonical(ids, values, offsets):
   end = 0
   for row in range(len(offsets) - 1):
     low, high = offsets[row], offsets[row + 1]
+    rising = True
+    for place in range(low + 1, high):
+      rising = rising and ids[place - 1] <= ids[place]
     # Insertion sort for short rows; long ones take the library's.
-    if high - low > 64:
+    if high - low > 64 and not rising:
       order = np.argsort(ids[low:high], kind="mergesort")
       ids[low:high] = ids[low:high][order]
       values[low:high] = values[low:high][order]
-    else:
+    elif not rising:
       for place in range(low + 1, high):
         number, value = ids[place], values[place]
         hole = place

@@ -74,9 +74,15 @@ def _number(text: str, *, path: str | None, line: int) -> float:
 def format_weights(
   weights: Mapping[str, float], *, comment: str | None = None
 ) -> list[str]:
-  """Returns the lines of a weights file; values are written exactly."""
+  """Returns the lines of a weights file; values are written exactly.
+
+  A name that ends in `=` is followed by another, or it would lose its own.
+  """
   lines = [f"# {line}" for line in (comment or "").splitlines()]
-  return lines + [f"{name} {float(v)!r}" for name, v in weights.items()]
+  return lines + [
+    f"{name}{' =' if name.endswith('=') else ''} {float(v)!r}"
+    for name, v in weights.items()
+  ]
 
 
 def to_vector(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:

@@ -1,6 +1,10 @@
 """The metrics by name, with their usual settings."""
 
-from jaxmt.metrics import base, bleu, chrf, edits, gtm, nist, ter
+import functools
+import math
+
+from jaxmt.errors import InputError
+from jaxmt.metrics import base, bleu, chrf, edits, gtm, nist, ter, weighted
 
 METRICS: dict[str, base.Metric] = {
   metric.name: metric
@@ -19,3 +23,42 @@ METRICS: dict[str, base.Metric] = {
     chrf.metric(word_order=2),
   )
 }
+# Metrics with BLEU's statistics, whose corpus score is BLEU.
+BLEU = ("bleu", "bleu+1", "bleu+1-grounded")
+
+
+def parts(name: str) -> list[tuple[float, base.Metric]]:
+  """Reads `bleu`, `bleu,ter` (equal weights) or `bleu:0.7,ter:0.3`.
+
+  Raises:
+    InputError: for a metric that does not exist, or a weight that is none.
+  """
+  pieces = [piece.partition(":") for piece in name.split(",")]
+  found = []
+  for own, colon, text in pieces:
+    if own not in METRICS:
+      known = ", ".join(sorted(METRICS))
+      raise InputError(f"no metric '{own}'; there are: {known}")
+    try:
+      weight = float(text) if colon else 1.0 / len(pieces)
+    except ValueError:
+      weight = math.nan
+    if not math.isfinite(weight):
+      raise InputError(f"metric '{name}': '{text}' is no weight")
+    found.append((weight, METRICS[own]))
+  return found
+
+
+@functools.cache
+def find(name: str) -> base.Metric:
+  """Returns a metric by name, or the weighted sum of several; see `parts`.
+
+  In sums, sentences are scored by BLEU+1 where the name says `bleu`.
+  """
+  found = parts(name)
+  if len(found) == 1 and ":" not in name:
+    return found[0][1]
+  plus_one = METRICS["bleu+1"]
+  return weighted.make_metric(
+    name, [(w, plus_one if m.name == "bleu" else m) for w, m in found]
+  )

@@ -2,9 +2,12 @@
 
 Batch: L-BFGS driven from the host (little to compile) or by optax (all on the
 device), and OWL-QN for L1. Stochastic: see `jaxmt.tune.stochastic`. All
-sentences of a step are one jitted
-computation; with `devices > 1` they are spread over a mesh and only summed
-statistics cross it.
+sentences of a step are one jitted computation; with `devices > 1` they are
+spread over a mesh and only summed statistics cross it.
+
+If there are sparse features, the batch methods on one device compute only the
+loss and its slopes in the scores there; products with the feature vectors are
+the host's, which keeps millions of features in compressed rows.
 """
 
 import dataclasses
@@ -17,14 +20,17 @@ import optax
 from jax import Array
 
 from jaxmt import parallel
-from jaxmt.tune import owlqn, stochastic
+from jaxmt.errors import InputError
+from jaxmt.tune import costs, owlqn, scoring, stochastic
 from jaxmt.tune.chooser import Chooser
-from jaxmt.tune.objective import Objective, check, value
+from jaxmt.tune.objective import Objective, check, score_value, value
 from jaxmt.tune.padded import PaddedPool, pad_pool
 from jaxmt.tune.pool import KBestPool
 
 STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")
 OPTIMIZERS = ("lbfgs", "optax-lbfgs", "owlqn", *STOCHASTIC)
+WITH_L1 = ("owlqn", "fobos", "rda")
+_HOST = ("lbfgs", "owlqn")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +40,11 @@ class GradientConfig:
   Attributes:
     objective: the loss.
     metric: what costs and the choice of iterate are measured by.
+    costs: see `jaxmt.tune.costs`.
     optimizer: one of `OPTIMIZERS`.
+    start_scale: if above 0, the weights to start from are scaled such that the
+      largest dense one is this. Which candidate is best does not change, but
+      losses of probabilities have no slope left where weights are large.
     steps: of L-BFGS and OWL-QN.
     chunk: an iterate is offered every so many of these steps.
     passes: of the stochastic optimizers.
@@ -45,11 +55,14 @@ class GradientConfig:
       end of the one before; empty runs once.
     scales: the same for `objective.scale`.
     devices: how many to spread sentences over.
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   objective: Objective
   metric: str = "bleu"
+  costs: str = "sentence"
   optimizer: str = "lbfgs"
+  start_scale: float = 0.0
   steps: int = 100
   chunk: int = 10
   passes: int = 20
@@ -59,6 +72,7 @@ class GradientConfig:
   temperatures: tuple[float, ...] = ()
   scales: tuple[float, ...] = ()
   devices: int = 1
+  explore: bool = False
 
 
 @functools.partial(jax.jit, static_argnames=("steps",))
@@ -106,26 +120,96 @@ def optimise(
   pool: KBestPool, weights: np.ndarray, config: GradientConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises `config.objective`; arguments as in `mira.optimise`."""
-  if config.optimizer not in OPTIMIZERS:
-    raise ValueError(f"optimizer '{config.optimizer}' is none of {OPTIMIZERS}")
-  check(config.objective, pool.statistics[config.metric].shape[1])
-  padded = pad_pool(pool, config.metric, multiple=config.devices)
+  _check(config, pool.statistics[config.metric].shape[1])
+  on_host = (
+    config.optimizer in _HOST and config.devices == 1 and len(pool.sparse.ids)
+  )
+  padded = pad_pool(
+    pool,
+    config.metric,
+    costs.candidate_costs(
+      pool, weights, metric=config.metric, kind=config.costs
+    ),
+    multiple=config.devices,
+    features=not on_host,
+  )
   if config.devices > 1:
     padded = parallel.split(parallel.make_mesh(config.devices), padded)
-  chooser = Chooser(pool, weights, config.metric)
-  current = jnp.asarray(weights, jnp.float32)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
+  current = jnp.asarray(_scaled(weights, pool, config), jnp.float32)
   for number, objective in enumerate(_stages(config)):
     current = _minimise(
-      current, padded, objective, config, chooser, seed=seed + number
+      current,
+      padded,
+      objective,
+      config,
+      chooser,
+      seed=seed + number,
+      pool=pool if on_host else None,
     )
   return chooser.best, chooser.history
 
 
-def _minimise(current, padded, objective, config, chooser, *, seed):
+def _scaled(
+  weights: np.ndarray, pool: KBestPool, config: GradientConfig
+) -> np.ndarray:
+  """The weights at the scale to start from."""
+  largest = np.abs(weights[: pool.dense.shape[1]]).max(initial=0.0)
+  if not config.start_scale or not largest:
+    return weights
+  return weights * (config.start_scale / largest)
+
+
+def _check(config: GradientConfig, statistics: int) -> None:
+  """Raises InputError if the settings do not go together."""
+  if config.optimizer not in OPTIMIZERS:
+    known = ", ".join(OPTIMIZERS)
+    raise InputError(f"optimizer '{config.optimizer}' is none of: {known}")
+  if config.l1 and config.optimizer not in WITH_L1:
+    raise InputError(
+      f"l1 needs one of the optimizers {', '.join(WITH_L1)}, not"
+      f" '{config.optimizer}'"
+    )
+  check(config.objective, statistics)
+
+
+@jax.jit
+def _slopes(scores: Array, padded: PaddedPool, objective: Objective):
+  """The loss and its gradient in the scores, `[B, K]`."""
+  return jax.value_and_grad(score_value)(scores, padded, objective)
+
+
+def host_value_and_gradient(
+  weights: np.ndarray,
+  initial: np.ndarray,
+  pool: KBestPool,
+  padded: PaddedPool,
+  objective: Objective,
+) -> tuple[float, np.ndarray]:
+  """Returns what `value_and_gradient` does, features being on the host."""
+  mask = np.asarray(padded.mask)
+  scores = np.zeros(mask.shape, np.float32)
+  scores[mask] = scoring.scores(pool, weights)
+  level, slopes = _slopes(jnp.asarray(scores), padded, objective)
+  gradient = scoring.backward(pool, np.asarray(slopes, np.float64)[mask])
+  moved = weights - initial
+  total = float(level) + 0.5 * objective.l2 * float(moved @ moved)
+  return total, gradient + objective.l2 * moved
+
+
+def _minimise(current, padded, objective, config, chooser, *, seed, pool):
   """Runs one stage; offers iterates, returns the last."""
   initial = current
 
   def evaluate(weights):
+    if pool is not None:
+      return host_value_and_gradient(
+        np.asarray(weights, np.float64),
+        np.asarray(initial, np.float64),
+        pool,
+        padded,
+        objective,
+      )
     return value_and_gradient(weights, initial, padded, objective)
 
   def offer(weights, step):
@@ -134,11 +218,11 @@ def _minimise(current, padded, objective, config, chooser, *, seed):
       np.asarray(weights, np.float64), {"step": step, "loss": float(level)}
     )
 
-  if config.optimizer in ("lbfgs", "owlqn"):
+  if config.optimizer in _HOST:
     found = owlqn.minimise(
       lambda w: _to_float64(evaluate(jnp.asarray(w, jnp.float32))),
       np.asarray(current, np.float64),
-      l1=config.l1 if config.optimizer == "owlqn" else 0.0,
+      l1=config.l1,
       steps=config.steps,
     )
     for step, iterate in enumerate(found):

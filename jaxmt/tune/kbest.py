@@ -1,4 +1,4 @@
-"""Reading and writing k-best lists: cdec/jaxmt, Moses, Joshua, Travatar.
+"""Reading k-best lists: cdec/jaxmt, Moses, Joshua, Travatar.
 
     cdec, Joshua  0 ||| text ||| a=1 b=-2.5 ||| -4.5
     Moses         0 ||| text ||| LM0= -43.7 TM0= -62.0 -94.6 ||| -14.68
@@ -12,6 +12,7 @@ under one name become `name_0`, `name_1`, ...; bare numbers `feature_0`, ...
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.tune import kbest_scan
 
-FORMATS = ("cdec", "moses", "joshua", "travatar")
+FORMATS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,15 +33,39 @@ class Candidates:
     lines: their text.
     features: one sparse vector each.
     names: the name of each feature id.
+    forests: what they were found in, a `forest_pool.ForestPool` of the
+      sentences asked for, in their order; or None.
   """
 
   sentence: np.ndarray
   lines: list[str]
   features: sparse.SparseRows
   names: tuple[str, ...]
+  forests: Any = None
 
   def __len__(self) -> int:
     return len(self.lines)
+
+
+def from_dense(
+  sentence: np.ndarray,
+  lines: list[str],
+  values: np.ndarray,
+  names: Sequence[str],
+) -> Candidates:
+  """Returns candidates with the feature values `[N, F]`."""
+  row, column = np.nonzero(values)
+  counts = np.bincount(row, minlength=len(values))
+  return Candidates(
+    sentence=np.asarray(sentence, np.int64),
+    lines=lines,
+    features=sparse.SparseRows(
+      ids=column.astype(np.int32),
+      values=np.asarray(values, np.float64)[row, column],
+      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    ),
+    names=tuple(names),
+  )
 
 
 def parse_kbest(
@@ -162,36 +187,3 @@ def concatenate(parts: Sequence[Candidates]) -> Candidates:
     features=sparse.concatenate(features),
     names=names,
   )
-
-
-def format_kbest(
-  candidates: Candidates, scores: np.ndarray, *, kind: str = "cdec"
-) -> list[str]:
-  """Returns the lines of a k-best list.
-
-  Args:
-    candidates: in the order they are to be written.
-    scores: model scores, `[N]`.
-    kind: one of `FORMATS`; Moses' sparse form `name= value` is used for all
-      features.
-  """
-  if kind not in FORMATS:
-    raise ValueError(f"k-best format '{kind}' is none of {FORMATS}")
-  glue = "= " if kind == "moses" else "="
-  offsets = candidates.features.offsets.tolist()
-  cells = [
-    f"{candidates.names[number]}{glue}{value!r}"
-    for number, value in zip(
-      candidates.features.ids.tolist(),
-      candidates.features.values.tolist(),
-      strict=True,
-    )
-  ]
-  out = []
-  rows = zip(candidates.sentence.tolist(), candidates.lines, strict=True)
-  for row, (sentence, text) in enumerate(rows):
-    features = " ".join(cells[offsets[row] : offsets[row + 1]])
-    score = repr(float(scores[row]))
-    tail = [score, features] if kind == "travatar" else [features, score]
-    out.append(" ||| ".join([str(sentence), text, *tail]))
-  return out

@@ -20,7 +20,7 @@ from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
 from jaxmt.tune import kbest, scoring
-from jaxmt.tune.methods import Method
+from jaxmt.tune.methods import Method, exploring
 from jaxmt.tune.pool import (
   find_metric,
   make_pool,
@@ -115,6 +115,7 @@ def run(
   Returns:
     The last state; `best_weights` are the result.
   """
+  method = exploring(method)
   while not state.finished:
     state = _one_round(decode, references, method, state, config, seed)
     on_round(state)
@@ -135,6 +136,8 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
     best_weights, best_score = dict(state.weights), score
   pool, known = _pooled(state.candidates, found, references, config)
   record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
+  record["features"] = len(pool.names)
+  record["nonzero"] = sum(value != 0 for value in state.weights.values())
   idle = 0 if improved else 1 + _idle(state.history)
   record["idle"] = idle
   enough = config.patience > 0 and idle >= config.patience
@@ -192,9 +195,11 @@ def _pooled(earlier, found, references, config):
   if earlier is None or not config.merge:
     pool, known = make_pool(found, sentences=sentences), 0
   else:
-    known = len(make_pool(earlier, sentences=sentences))
+    known = len(earlier)  # a pool's candidates, so without duplicates
     both = kbest.concatenate([earlier, found])
     pool = make_pool(both, sentences=sentences)
+    # Forests are those of this round; earlier rounds stay as candidates.
+    pool = dataclasses.replace(pool, forests=found.forests)
   return with_statistics(pool, references, [config.metric]), known
 
 

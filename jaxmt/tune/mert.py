@@ -11,8 +11,9 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.tune import compiled_bleu, envelope
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.tune import costs, envelope
+from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
 from jaxmt.tune.scoring import pool_score, scores
 
 # Intervals narrower than this, relative to where they lie, are not entered:
@@ -52,7 +53,7 @@ class MertConfig:
 
 def corpus_scores(metric: str, sums: np.ndarray) -> np.ndarray:
   """Returns the metric of each row of sums, higher is better: `[I]`."""
-  if metric.startswith("bleu") and sums.shape[1] == compiled_bleu.SIZE:
+  if metric in registry.BLEU and sums.shape[1] == compiled_bleu.SIZE:
     return compiled_bleu.bleu_rows(sums)
   kind = find_metric(metric)
   values = np.asarray(kind.corpus_score(sums), np.float64)
@@ -82,6 +83,20 @@ def line_search(
   steps, sums = envelope.trace(
     intercepts, slopes, pool.offsets, pool.statistics[metric]
   )
+  return best_interval(steps, sums, metric=metric, plateau=plateau)
+
+
+def best_interval(
+  steps: np.ndarray, sums: np.ndarray, *, metric: str, plateau: int = 0
+) -> tuple[float, float]:
+  """Returns `(step, score)` of the best interval.
+
+  Args:
+    steps: breakpoints as from `envelope.trace`, `[I + 1]`.
+    sums: statistics of each interval, `[I, S]`.
+    metric: what to optimise.
+    plateau: see `MertConfig`.
+  """
   values = corpus_scores(metric, sums)
   points = envelope.interval_points(steps)
   wide = np.diff(steps) > _NARROW * (1.0 + np.abs(points))
@@ -145,6 +160,21 @@ def optimise(
   if width == len(result) and largest > 0:
     result = result / largest
   return result, history
+
+
+def optimise_zero_one(
+  pool: KBestPool, weights: np.ndarray, config: MertConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """Minimises how often the best candidate is no oracle (Eq 18).
+
+  As `optimise`; `config.metric` says which candidates are oracles.
+  """
+  return optimise(
+    costs.zero_one_pool(pool, config.metric),
+    weights,
+    dataclasses.replace(config, metric=ZERO_ONE.name),
+    seed,
+  )
 
 
 def _climb(pool, columns, weights, directions, *, config):

@@ -20,46 +20,58 @@ class Method:
 
   Attributes:
     optimise: `(pool, weights, config, seed) -> (weights, history)`.
-    config: a frozen dataclass.
+    config: a frozen dataclass. One with the field `density` is for a method
+      that needs `KBestPool.forests`, with so many edges for a source word.
   """
 
   optimise: Callable[[KBestPool, np.ndarray, Any, int], Result]
   config: Any
 
 
-# Loss, multiplier of costs (Gimpel 2012, section 3.4), other settings.
+_PAIRS = {"cost_scale": 10.0, "optimizer": "adam"}
+# Where probabilities are near 0 and 1 these losses have no slope: without this,
+# a second round could not leave the weights of the first.
+_SMOOTH = {"start_scale": 0.1}
+_SUBGRADIENT = {"cost_scale": 10.0, "optimizer": "adam", "rate": 0.003}
+# Loss (the method's name by default), multiplier of costs (Gimpel 2012, section
+# 3.4), other settings.
 _GRADIENT: dict[str, dict[str, Any]] = {
   "softmax": {},
   "softmax-margin": {"cost_scale": 10.0},
-  "risk": {"cost_scale": 20.0},
-  "annealed-risk": {"temperatures": (1.0, 0.3, 0.1, 0.0)},
-  "xbleu": {},
-  "softramp1": {"cost_scale": 1.0},
-  "softramp2": {"cost_scale": 20.0},
-  "softramp3": {"cost_scale": 10.0},
-  "hinge": {"cost_scale": 10.0, "optimizer": "adam", "rate": 0.003},
-  "structured-hinge": {
-    "cost_scale": 10.0,
-    "optimizer": "adam",
-    "rate": 0.003,
-  },
-  "relative-margin": {"cost_scale": 10.0, "optimizer": "adam"},
-  "margin": {"cost_scale": 10.0, "optimizer": "adam", "rate": 0.05},
+  "risk": {"cost_scale": 20.0, **_SMOOTH},
+  "annealed-risk": {"temperatures": (1.0, 0.3, 0.1, 0.0), **_SMOOTH},
+  "linear-bleu": {"loss": "risk", "costs": "linear-bleu", **_SMOOTH},
+  "xbleu": _SMOOTH,
+  "softramp1": {"cost_scale": 1.0, **_SMOOTH},
+  "softramp2": {"cost_scale": 20.0, **_SMOOTH},
+  "softramp3": {"cost_scale": 10.0, **_SMOOTH},
+  **{f"hardsoftramp{n}": {"cost_scale": 10.0, **_SMOOTH} for n in (1, 2, 3)},
+  **{f"softhardramp{n}": {"cost_scale": 10.0, **_SMOOTH} for n in (1, 2, 3)},
+  "hinge": {**_SUBGRADIENT, "rate": 0.01},
+  "structured-hinge": _SUBGRADIENT,
+  "loss-augmented-hinge": _SUBGRADIENT,
+  "relative-margin": _PAIRS,
+  "margin": {**_PAIRS, "rate": 0.05},
   "ranking": {"optimizer": "adam"},
+  "ranking-hinge": {"optimizer": "adam"},
+  "ranking-perceptron": {"optimizer": "adam"},
+  "pareto": {"loss": "ranking", "costs": "pareto"},
   "cross-entropy-ranking": {"cost_scale": 20.0},
   "mse": {},
 }
-# Methods of jaxmt.tune that need more than a k-best list.
-ELSEWHERE = {"forest-mert": "it searches forests, not k-best lists"}
+# It needs a decoder that gives forests, not just k-best lists.
+FOREST_MERT = "forest-mert"
 
 
-def names() -> list[str]:
-  """Returns the names of all methods."""
-  return sorted([*_HOST, *_GRADIENT])
+def names(*, forests: bool = False) -> list[str]:
+  """Returns the names of all methods; on request, those for forests too."""
+  more = [FOREST_MERT] if forests else []
+  return sorted([*_HOST, *_GRADIENT, *more])
 
 
 _HOST: dict[str, Method] = {
   "mert": Method(optimise=mert.optimise, config=mert.MertConfig()),
+  "zero-one": Method(optimise=mert.optimise_zero_one, config=mert.MertConfig()),
   "nelder-mead": Method(
     optimise=simplex.optimise, config=simplex.SimplexConfig()
   ),
@@ -71,11 +83,17 @@ _HOST: dict[str, Method] = {
   ),
   "arow": Method(optimise=online.arow, config=online.ArowConfig()),
   "rampion": Method(optimise=rampion.optimise, config=rampion.RampionConfig()),
+  # Ramp 1 only defends its own choice: without large costs and steps it stays
+  # where it is.
+  "ramp1": Method(
+    optimise=rampion.optimise,
+    config=rampion.RampionConfig(form=1, rate=0.01),
+  ),
   **{
     f"ramp{form}": Method(
       optimise=rampion.optimise, config=rampion.RampionConfig(form=form)
     )
-    for form in (1, 2, 3)
+    for form in (2, 3)
   },
 }
 
@@ -90,9 +108,14 @@ def find(name: str) -> Method:
     return _HOST[name]
   if name in _GRADIENT:
     return _gradient_method(name)
-  if name in ELSEWHERE:
-    raise InputError(f"method '{name}' cannot be used here: {ELSEWHERE[name]}")
-  raise InputError(f"no method '{name}'; there are: {', '.join(names())}")
+  if name == FOREST_MERT:
+    from jaxmt.tune import forest_mert  # the decoder's modules come with it
+
+    return Method(
+      optimise=forest_mert.optimise, config=forest_mert.ForestMertConfig()
+    )
+  known = ", ".join(names(forests=True))
+  raise InputError(f"no method '{name}'; there are: {known}")
 
 
 def _gradient_method(name: str) -> Method:
@@ -105,10 +128,24 @@ def _gradient_method(name: str) -> Method:
     for field in dataclasses.fields(objective.Objective)
     if field.name in settings
   }
+  loss = inner.pop("loss", name)
   config = gradient.GradientConfig(
-    objective=objective.Objective(loss=name, **inner), **settings
+    objective=objective.Objective(loss=loss, **inner), **settings
   )
   return Method(optimise=gradient.optimise, config=config)
+
+
+def exploring(method: Method) -> Method:
+  """Returns the method as a loop with a decoder wants it; see `Chooser`."""
+  config = method.config
+  inner: Any = getattr(config, "inner", None)
+  if hasattr(inner, "explore"):
+    config = dataclasses.replace(
+      config, inner=dataclasses.replace(inner, explore=True)
+    )
+  if hasattr(config, "explore"):
+    config = dataclasses.replace(config, explore=True)
+  return dataclasses.replace(method, config=config)
 
 
 def configure(method: Method, changes: Mapping[str, str]) -> Method:

@@ -11,7 +11,8 @@ import dataclasses
 import numpy as np
 from numba import njit
 
-from jaxmt.tune import compiled_bleu, rows
+from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.tune import rows
 from jaxmt.tune.chooser import Chooser
 from jaxmt.tune.pool import KBestPool
 from jaxmt.tune.scoring import sentence_costs
@@ -32,6 +33,7 @@ class MiraConfig:
     shuffle: a new order of sentences for each pass.
     background: whose statistics enter the pseudo-document: those of the "model"
       best (survey, section 6.1.2) or of the "hope" (Moses).
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   metric: str = "bleu"
@@ -42,6 +44,7 @@ class MiraConfig:
   constraints: int = 1
   shuffle: bool = True
   background: str = "model"
+  explore: bool = False
 
 
 @njit(cache=True, nogil=True)
@@ -224,13 +227,13 @@ def optimise(
   if config.background not in ("hope", "model"):
     raise ValueError(f"background '{config.background}' is not hope or model")
   rng = np.random.default_rng(seed)
-  by_document = config.metric.startswith("bleu")
+  by_document = config.metric in registry.BLEU
   statistics = np.ascontiguousarray(pool.statistics[config.metric], np.float64)
   costs = config.cost_scale * sentence_costs(pool, config.metric)
   current = np.array(weights, np.float64)
   lagged = np.zeros_like(current)
   document = np.ones(statistics.shape[1], np.float64)
-  chooser = Chooser(pool, weights, config.metric)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   steps = 0
   for number in range(config.passes):
     order = np.arange(pool.sentences)

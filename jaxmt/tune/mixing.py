@@ -26,6 +26,7 @@ class MixingConfig:
       weights has the largest norm; 0 keeps all.
     norm: 1 or 2, the norm of `keep`.
     threads: 0 leaves the number to Python.
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   inner: Any
@@ -35,6 +36,7 @@ class MixingConfig:
   keep: int = 0
   norm: int = 2
   threads: int = 0
+  explore: bool = False
 
 
 def select_columns(
@@ -77,7 +79,7 @@ def optimise(
     take_sentences(pool, np.arange(s, pool.sentences, shards))
     for s in range(shards)
   ]
-  chooser = Chooser(pool, weights, config.metric)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   current = np.array(weights, np.float64)
   for number in range(config.rounds):
     begin = current

@@ -64,6 +64,7 @@ LOSSES = {
   "relative-margin": _plain(margin.relative_margin, bound=5.0, strength=0.1),
   "ranking": _plain(ranking.ranking, kind="logistic"),
   "ranking-hinge": _plain(ranking.ranking, kind="hinge"),
+  "ranking-perceptron": _plain(ranking.ranking, kind="perceptron"),
   "cross-entropy-ranking": _plain(ranking.cross_entropy_ranking),
   "mse": _plain(ranking.mean_squared_error),
   **{f"ramp{n}": _plain(ramp.ramp, form=n) for n in (1, 2, 3)},
@@ -72,19 +73,30 @@ LOSSES = {
     f"hardsoftramp{n}": _plain(ramp.hybrid_ramp, form=n, soft_upper=True)
     for n in (1, 2, 3)
   },
+  **{
+    f"softhardramp{n}": _plain(ramp.hybrid_ramp, form=n, soft_upper=False)
+    for n in (1, 2, 3)
+  },
 }
+# Losses over all pairs of candidates, `[B, K, K]`.
+_PAIRWISE = ("margin", "ranking", "ranking-hinge", "ranking-perceptron")
+_PAIR_LIMIT = 1 << 24  # pairs held at a time
 # The order of BLEU in `jaxmt.metrics.bleu`'s statistics.
 _ORDER = 4
 
 
 def data_sums(
-  weights: Array, padded: PaddedPool, objective: Objective
+  scores: Array, padded: PaddedPool, objective: Objective
 ) -> tuple[Array, Array]:
   """Returns what adds up over sentences: `(sums, weight)`.
 
   For sentence losses the sum is a number, for xBLEU the expected statistics.
+
+  Args:
+    scores: model scores, `[B, K]`.
+    padded: costs and statistics; its features are not used.
+    objective: the loss.
   """
-  scores = padded_scores(padded, weights)
   if objective.loss == "xbleu":
     sums = corpus.expected_statistics(
       scores, padded.statistics, padded.mask, scale=objective.scale
@@ -92,7 +104,21 @@ def data_sums(
     return sums, jnp.ones(())
   loss = LOSSES[objective.loss]
   costs = objective.cost_scale * padded.costs
-  return loss(scores, costs, padded.mask, objective)
+  width = scores.shape[-1]
+  if objective.loss not in _PAIRWISE or scores.size * width <= _PAIR_LIMIT:
+    return loss(scores, costs, padded.mask, objective)
+
+  @jax.checkpoint
+  def of_sentence(row):
+    row_scores, row_costs, row_mask = row
+    return jnp.stack(loss(row_scores, row_costs, row_mask, objective))
+
+  parts = jax.lax.map(
+    of_sentence,
+    (scores, costs, padded.mask),
+    batch_size=max(1, _PAIR_LIMIT // width**2),
+  )
+  return parts[:, 0].sum(), parts[:, 1].sum()
 
 
 def finish(sums: Array, weight: Array, objective: Objective) -> Array:
@@ -104,6 +130,14 @@ def finish(sums: Array, weight: Array, objective: Objective) -> Array:
   return sums / jnp.maximum(weight, 1.0)
 
 
+def score_value(
+  scores: Array, padded: PaddedPool, objective: Objective
+) -> Array:
+  """Returns the loss as a function of the scores `[B, K]`: a scalar."""
+  sums, weight = data_sums(scores, padded, objective)
+  return finish(sums, weight, objective)
+
+
 def value(
   weights: Array, initial: Array, padded: PaddedPool, objective: Objective
 ) -> Array:
@@ -111,8 +145,7 @@ def value(
 
   Under `jit` with sentences sharded over devices the sums are global.
   """
-  sums, weight = data_sums(weights, padded, objective)
-  loss = finish(sums, weight, objective)
+  loss = score_value(padded_scores(padded, weights), padded, objective)
   moved = weights - initial
   return loss + 0.5 * objective.l2 * jnp.sum(moved * moved)
 

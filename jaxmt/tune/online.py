@@ -9,10 +9,10 @@ import dataclasses
 import numpy as np
 from numba import njit
 
+from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import rows
 from jaxmt.tune.chooser import Chooser
 from jaxmt.tune.pool import KBestPool
-from jaxmt.tune.scoring import sentence_costs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,18 +21,22 @@ class PerceptronConfig:
 
   Attributes:
     metric: whose sentence costs to use.
+    costs: see `jaxmt.tune.costs`.
     passes: over the pool.
     rate: the step; with non-zero initial weights it matters.
     surrogate: what stands for the reference: "oracle", the candidate of least
       cost (Eq 29), or "hope", the best of score - cost_scale * cost.
     cost_scale: see `surrogate`.
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   metric: str = "bleu"
+  costs: str = "sentence"
   passes: int = 30
   rate: float = 0.01
   surrogate: str = "hope"
   cost_scale: float = 10.0
+  explore: bool = False
 
 
 @njit(cache=True, nogil=True)
@@ -125,10 +129,12 @@ def perceptron(
   if config.surrogate not in ("oracle", "hope"):
     raise ValueError(f"surrogate '{config.surrogate}' is not oracle or hope")
   rng = np.random.default_rng(seed)
-  costs = sentence_costs(pool, config.metric)
+  costs = costs_lib.candidate_costs(
+    pool, weights, metric=config.metric, kind=config.costs
+  )
   current = np.array(weights, np.float64)
   lagged = np.zeros_like(current)
-  chooser = Chooser(pool, weights, config.metric)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   steps = 0
   for number in range(config.passes):
     steps, updates = perceptron_pass(
@@ -154,6 +160,7 @@ class ArowConfig:
 
   Attributes:
     metric: whose sentence costs to use.
+    costs: see `jaxmt.tune.costs`.
     passes: over the pool.
     cost_scale: multiplies costs: the margin asked for.
     variant: "printed" is Eq 64-67 (squared hinge) with the cost difference for
@@ -161,15 +168,18 @@ class ArowConfig:
     variance_rate: lambda_var; larger shrinks variances faster.
     cap: lambda_MIRA of the exact variant.
     initial_variance: of every weight.
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   metric: str = "bleu"
+  costs: str = "sentence"
   passes: int = 10
   cost_scale: float = 10.0
   variant: str = "exact"
   variance_rate: float = 0.001
-  cap: float = 0.05
+  cap: float = 0.02
   initial_variance: float = 1.0
+  explore: bool = False
 
 
 @njit(cache=True, nogil=True)
@@ -236,11 +246,13 @@ def arow(
   if config.variant not in ("printed", "exact"):
     raise ValueError(f"variant '{config.variant}' is not printed or exact")
   rng = np.random.default_rng(seed)
-  costs = config.cost_scale * sentence_costs(pool, config.metric)
+  costs = config.cost_scale * costs_lib.candidate_costs(
+    pool, weights, metric=config.metric, kind=config.costs
+  )
   current = np.array(weights, np.float64)
   variances = np.full_like(current, config.initial_variance)
   total = np.zeros_like(current)
-  chooser = Chooser(pool, weights, config.metric)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   for number in range(config.passes):
     updates = arow_pass(
       rows.features_of(pool),

@@ -13,7 +13,6 @@ from jax import Array
 
 from jaxmt.features import sparse
 from jaxmt.tune.pool import KBestPool
-from jaxmt.tune.scoring import sentence_costs
 
 
 @jax.tree_util.register_dataclass
@@ -38,19 +37,30 @@ class PaddedPool:
   mask: Array
 
 
-def pad_pool(pool: KBestPool, metric: str, *, multiple: int = 1) -> PaddedPool:
+def pad_pool(
+  pool: KBestPool,
+  metric: str,
+  costs: np.ndarray,
+  *,
+  multiple: int = 1,
+  features: bool = True,
+) -> PaddedPool:
   """Returns the pool padded to rectangles.
 
   Args:
     pool: with statistics of `metric`.
-    metric: whose statistics and sentence costs to take.
+    metric: whose statistics to take.
+    costs: of each candidate, `[N]`.
     multiple: B is padded with empty lists to a multiple of this (devices).
+    features: whether to take the features, too; else D = P = 0.
   """
   sentences = -(-max(pool.sentences, 1) // multiple) * multiple
   lengths = np.diff(pool.offsets)
   mask = np.zeros((sentences, max(pool.width, 1)), bool)
   mask[: pool.sentences] = np.arange(mask.shape[1]) < lengths[:, None]
-  ids, values = sparse.pad(pool.sparse)
+  dense = pool.dense if features else pool.dense[:, :0]
+  thin = pool.sparse if features else sparse.empty(len(pool))
+  ids, values = sparse.pad(thin)
   ids = np.where(values != 0, ids + pool.dense.shape[1], 0)
 
   def spread(rows: np.ndarray, dtype=np.float32) -> Array:
@@ -59,10 +69,10 @@ def pad_pool(pool: KBestPool, metric: str, *, multiple: int = 1) -> PaddedPool:
     return jnp.asarray(out)
 
   return PaddedPool(
-    dense=spread(pool.dense),
+    dense=spread(dense),
     ids=spread(ids, np.int32),
     values=spread(values),
-    costs=spread(sentence_costs(pool, metric)),
+    costs=spread(costs),
     statistics=spread(pool.statistics[metric]),
     mask=jnp.asarray(mask),
   )

@@ -6,6 +6,7 @@ features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -17,6 +18,30 @@ from jaxmt.tune import kbest
 
 # With more features than this, only those that are named or common are dense.
 DENSE_LIMIT = 64
+
+
+def _cannot(*_, **__):
+  raise ValueError("zero-one statistics depend on the pool")
+
+
+def _share(statistics):
+  count = np.maximum(statistics[..., 1], 1)
+  return statistics[..., 0] / count
+
+
+# Zero-one error (Eq 18) as a metric of a pool: statistics (misses, sentences),
+# made by `jaxmt.tune.costs.zero_one_pool`.
+ZERO_ONE = base.Metric(
+  name="zero-one",
+  size=2,
+  higher_is_better=False,
+  percent=True,
+  unit=base.WORD,
+  prepare=_cannot,
+  statistics=_cannot,
+  corpus_score=_share,
+  sentence_score=_share,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,6 +60,8 @@ class KBestPool:
     names: dense names, then sparse names, D + F.
     statistics: by name of metric, `[N, S]`.
     dropped: candidates left out because a feature was NaN or infinite.
+    forests: a `forest_pool.ForestPool` of the same sentences for methods that
+      want more than candidates, or None.
   """
 
   offsets: np.ndarray
@@ -44,6 +71,7 @@ class KBestPool:
   names: tuple[str, ...]
   statistics: Mapping[str, np.ndarray]
   dropped: int = 0
+  forests: Any = None
 
   def __len__(self) -> int:
     return len(self.lines)
@@ -114,6 +142,7 @@ def make_pool(
     names=names,
     statistics={k: v[kept] for k, v in (statistics or {}).items()},
     dropped=int(broken.sum()),
+    forests=candidates.forests,
   )
 
 
@@ -284,10 +313,8 @@ def merge(pools: Sequence[KBestPool]) -> KBestPool:
 
 
 def find_metric(name: str) -> base.Metric:
-  """Returns a metric by name."""
-  if name not in registry.METRICS:
-    raise ValueError(f"metric '{name}' is none of {sorted(registry.METRICS)}")
-  return registry.METRICS[name]
+  """Returns a metric by name, also sums of several and `ZERO_ONE`."""
+  return ZERO_ONE if name == ZERO_ONE.name else registry.find(name)
 
 
 def with_statistics(
@@ -321,7 +348,10 @@ def with_statistics(
     found[name] = metric.statistics(
       metric.prepare(refs), hypotheses, pool.sentence
     )
-  return dataclasses.replace(pool, statistics=found)
+  forests = pool.forests
+  if forests is not None:
+    forests = forests.bind(references)
+  return dataclasses.replace(pool, statistics=found, forests=forests)
 
 
 def take_sentences(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
@@ -338,6 +368,19 @@ def take_sentences(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
     dense=pool.dense[kept],
     sparse=sparse.select(pool.sparse, kept),
     statistics={k: v[kept] for k, v in pool.statistics.items()},
+    forests=None if pool.forests is None else pool.forests.take(chosen),
+  )
+
+
+def take_candidates(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
+  """Returns the pool of some candidates (rising), with the same features."""
+  return dataclasses.replace(
+    pool,
+    offsets=np.searchsorted(chosen, pool.offsets),
+    lines=[pool.lines[row] for row in chosen.tolist()],
+    dense=pool.dense[chosen],
+    sparse=sparse.select(pool.sparse, chosen),
+    statistics={k: v[chosen] for k, v in pool.statistics.items()},
   )
 
 

@@ -12,10 +12,11 @@ import dataclasses
 import numpy as np
 from numba import njit
 
-from jaxmt.tune import compiled_bleu, owlqn
+from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.tune import costs, owlqn
 from jaxmt.tune.chooser import Chooser
-from jaxmt.tune.pool import KBestPool, find_metric
-from jaxmt.tune.scoring import backward, scores, sentence_costs
+from jaxmt.tune.pool import KBestPool, find_metric, take_candidates
+from jaxmt.tune.scoring import backward, scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,9 @@ class ProConfig:
     max_difference: pairs further apart are not kept.
     max_length_ratio: candidates longer than this times their reference are in
       no pair (BLEU only).
+    costs: see `jaxmt.tune.costs`; not with `cost_metric`.
     l2: strength of the pull towards 0, relative to the sum over pairs.
+    l1: strength of the absolute-value penalty, relative to the same.
     steps: of L-BFGS.
     interpolation: share of the fitted weights in the result; 0.1 is usual
       between rounds of decoding, 1 on a fixed list.
@@ -45,7 +48,9 @@ class ProConfig:
   min_difference: float = 0.05
   max_difference: float = 1.0
   max_length_ratio: float = 3.0
+  costs: str = "sentence"
   l2: float = 1.0
+  l1: float = 0.0
   steps: int = 100
   interpolation: float = 1.0
 
@@ -118,16 +123,20 @@ def sample_pairs(
 
 def _usable(pool: KBestPool, config: ProConfig) -> np.ndarray:
   statistics = pool.statistics[config.metric]
-  if not config.metric.startswith("bleu"):
+  if config.metric not in registry.BLEU:
     return np.ones(len(pool), bool)
   length = statistics[:, compiled_bleu.ORDER]
   reference = statistics[:, 2 * compiled_bleu.ORDER]
   return length <= config.max_length_ratio * np.maximum(reference, 1)
 
 
-def _costs(pool: KBestPool, config: ProConfig) -> np.ndarray:
+def _costs(
+  pool: KBestPool, weights: np.ndarray, config: ProConfig
+) -> np.ndarray:
   if not config.cost_metric:
-    return sentence_costs(pool, config.metric)
+    return costs.candidate_costs(
+      pool, weights, metric=config.metric, kind=config.costs
+    )
   kind = find_metric(config.cost_metric)
   values = kind.sentence_score(pool.statistics[config.metric])
   values = np.asarray(values, np.float64)
@@ -163,7 +172,7 @@ def optimise(
   """
   initial = np.array(weights, np.float64)
   good, bad = sample_pairs(
-    _costs(pool, config),
+    _costs(pool, initial, config),
     _usable(pool, config),
     pool.offsets,
     seed,
@@ -175,16 +184,19 @@ def optimise(
   chooser = Chooser(pool, weights, config.metric)
   if not len(good):
     return initial, chooser.history
+  used, places = np.unique(np.concatenate([good, bad]), return_inverse=True)
+  paired = take_candidates(pool, used)
+  good, bad = np.split(places, 2)
   iterates = owlqn.minimise(
-    lambda w: ranking_loss(pool, w, good, bad, config.l2),
+    lambda w: ranking_loss(paired, w, good, bad, config.l2),
     initial,
-    l1=0.0,
+    l1=config.l1 / len(good),
     steps=config.steps,
   )
   fitted = iterates[-1] if iterates else initial
   share = config.interpolation
   result = share * fitted + (1.0 - share) * initial
-  loss, _ = ranking_loss(pool, result, good, bad, config.l2)
+  loss, _ = ranking_loss(paired, result, good, bad, config.l2)
   record = {"pairs": len(good), "steps": len(iterates), "loss": loss}
   chooser.offer(result, record)
   return result, chooser.history

@@ -11,10 +11,11 @@ import dataclasses
 import numpy as np
 from numba import njit
 
+from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import rows
 from jaxmt.tune.chooser import Chooser
 from jaxmt.tune.pool import KBestPool
-from jaxmt.tune.scoring import scores, sentence_costs
+from jaxmt.tune.scoring import scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,25 +24,30 @@ class RampionConfig:
 
   Attributes:
     metric: whose sentence costs to use.
+    costs: see `jaxmt.tune.costs`.
     form: ramp 1, 2 or 3.
-    cost_scale: alpha; None takes the thesis' 1, 1 and 10 for the three forms.
+    cost_scale: alpha; None takes 10, 2 and 10 for the three forms (the thesis:
+      1, 1 and 10, for its weights to start from).
     rounds: T', how often the hopes are chosen anew (the thesis: 10, for each
       of 20 rounds of decoding).
     passes: T'', over the sentences for each choice.
     rate: eta (the thesis: 1e-4, starting from sensible weights).
     pull: C, strength of the pull towards the initial weights.
+    explore: never to return the start, see `Chooser`; for loops.
   """
 
   metric: str = "bleu"
+  costs: str = "sentence"
   form: int = 3
   cost_scale: float | None = None
   rounds: int = 20
   passes: int = 5
   rate: float = 1e-3
   pull: float = 1.0
+  explore: bool = False
 
 
-COST_SCALES = {1: 1.0, 2: 1.0, 3: 10.0}
+COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
 
 
 @njit(cache=True, nogil=True)
@@ -119,7 +125,9 @@ def optimise(
     raise ValueError(f"form must be 1, 2 or 3, not {config.form}")
   scale = config.cost_scale
   scale = COST_SCALES[config.form] if scale is None else scale
-  costs = scale * sentence_costs(pool, config.metric)
+  costs = scale * costs_lib.candidate_costs(
+    pool, weights, metric=config.metric, kind=config.costs
+  )
   nothing = np.zeros_like(costs)
   lower = costs if config.form in (2, 3) else nothing
   upper = costs if config.form in (1, 3) else nothing
@@ -127,7 +135,7 @@ def optimise(
   current = initial
   base = scores(pool, initial)
   shrink = 1.0 - config.rate * config.pull / max(pool.sentences, 1)
-  chooser = Chooser(pool, weights, config.metric)
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   for number in range(config.rounds):
     hopes = _all_argmax(scores(pool, current) - lower, pool.offsets)
     moved, scale = current - initial, 1.0

@@ -7,7 +7,7 @@ import pytest
 
 from jaxmt.data import files
 from jaxmt.features import weights
-from jaxmt.tune import kbest, pool
+from jaxmt.tune import kbest_write, pool
 from tests import util
 from tests.tune import small_pool
 
@@ -18,7 +18,9 @@ def folder(tmp_path_factory):
   made = small_pool.make(0)
   rng = np.random.default_rng(0)
   refs = small_pool.references(rng, 24)
-  lines = kbest.format_kbest(pool.to_candidates(made), np.zeros(len(made)))
+  lines = kbest_write.format_kbest(
+    pool.to_candidates(made), np.zeros(len(made))
+  )
   files.write_lines(str(where / "k.gz"), lines)
   files.write_lines(str(where / "r"), [row[0] for row in refs])
   files.write_lines(

@@ -5,7 +5,7 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, mert_data, pool, scoring
+from jaxmt.tune import kbest, kbest_write, mert_data, pool, scoring
 from tests.tune import small_pool
 
 CDEC = b"""0 ||| a b ||| Glue=1 LM=-2.5 Cost=0.3 ||| -4.5
@@ -122,7 +122,7 @@ def test_empty_file():
 def test_written_lists_read_back(kind):
   made = small_pool.make(0, sparse_features=5)
   candidates = pool.to_candidates(made)
-  lines = kbest.format_kbest(candidates, np.zeros(len(made)), kind=kind)
+  lines = kbest_write.format_kbest(candidates, np.zeros(len(made)), format=kind)
   again = kbest.parse_kbest("\n".join(lines).encode())
   assert again.lines == candidates.lines
   np.testing.assert_array_equal(again.sentence, candidates.sentence)
@@ -272,3 +272,14 @@ def test_bad_moses_data_is_named(features, scores, path, line):
   with pytest.raises(InputError) as caught:
     mert_data.parse_pool(features, scores, feature_path="F", score_path="S")
   assert (caught.value.path, caught.value.line) == (path, line)
+
+
+def test_some_candidates_of_a_pool():
+  made = small_pool.make(0, sparse_features=9)
+  weights = np.random.default_rng(0).normal(size=len(made.names))
+  chosen = np.array([0, 3, 12, len(made) - 1])
+  some = pool.take_candidates(made, chosen)
+  expected = scoring.scores(made, weights)[chosen]
+  np.testing.assert_allclose(scoring.scores(some, weights), expected)
+  np.testing.assert_array_equal(some.sentence, made.sentence[chosen])
+  assert some.lines == [made.lines[row] for row in chosen]

@@ -82,7 +82,10 @@ def test_error_rates_go_down(name):
   assert after < scoring.pool_score(made, start, "ter")
 
 
-@pytest.mark.parametrize("name", [*methods._HOST, "risk", "hinge"])
+ODD = ("risk", "hinge", "linear-bleu", "pareto", "xbleu", "margin", "mse")
+
+
+@pytest.mark.parametrize("name", [*methods._HOST, *ODD])
 def test_pools_with_nothing_to_learn(name):
   """Single candidates, empty lists, equal features: weights stay finite."""
   data = b"0 ||| a b ||| x=1 y=1 ||| 0\n"
@@ -99,8 +102,10 @@ def test_pools_with_nothing_to_learn(name):
 def test_names_and_options():
   with pytest.raises(InputError, match="no method"):
     methods.find("mret")
-  with pytest.raises(InputError, match="forests"):
-    methods.find("forest-mert")
+  made, forest_mert = small_pool.make(0), methods.find("forest-mert")
+  with pytest.raises(InputError, match="needs forests"):
+    start = small_pool.start(made)
+    forest_mert.optimise(made, start, forest_mert.config, 0)
   method = methods.find("mert")
   assert methods.configure(method, {"restarts": "5"}).config.restarts == 5
   with pytest.raises(InputError, match="no option"):
@@ -186,7 +191,7 @@ LOSS_NAMES = ["softramp2", "mse", "xbleu"]
 def test_padded_scores_and_sharding():
   made = small_pool.make(0, sparse_features=9)
   weights = np.random.default_rng(0).normal(size=len(made.names))
-  flat = padded.pad_pool(made, "bleu")
+  flat = padded.pad_pool(made, "bleu", scoring.sentence_costs(made, "bleu"))
   scores = padded.padded_scores(flat, jnp.asarray(weights, jnp.float32))
   np.testing.assert_allclose(
     np.asarray(scores)[np.asarray(flat.mask)],
@@ -195,7 +200,12 @@ def test_padded_scores_and_sharding():
     atol=1e-4,
   )
   mesh = parallel.make_mesh(8)
-  spread = parallel.split(mesh, padded.pad_pool(made, "bleu", multiple=8))
+  spread = parallel.split(
+    mesh,
+    padded.pad_pool(
+      made, "bleu", scoring.sentence_costs(made, "bleu"), multiple=8
+    ),
+  )
   w = jnp.asarray(weights, jnp.float32)
 
   def total(w, arrays):

@@ -1,0 +1,389 @@
+"""Sparse features of rule applications.
+
+    rule   Rule:X>ne_[X]_pas/did_not_[0]   one for each rule
+    count  Count:3                         floor(log2(count)) of the rule
+    shape  Shape:T0T/TT0                   terminals and non-terminals
+    pairs  Lex:pas_not                     word links of the rule
+    edges  Edge:fF:ne_did                  Word-Edges, see below
+
+(survey, section 2.3.2; Word-Edges: Zhao et al. 2014, section 4.1). All of them
+are local: they depend on the rule, its span and the source sentence. So they
+take part in the search: those of the rule alone as part of its static score
+(`rule_scores`), Word-Edges as a score of the application (`edge_scores`).
+N-grams of the target (`jaxmt.features.templates`) are not local; they can only
+re-rank.
+
+A Word-Edges feature combines some of these, written as letters:
+
+    f, l  first and last symbol of the rule's source side
+    F, L  first and last symbol of its target side
+    b, a  the source words before and after the span
+    n, c  number of words and of characters in the span
+    h, e  first character of the span's first word, last of its last word
+
+Glue rules and the goal have no sparse features. A copied word has its pair and
+its Word-Edges. The table of features is their names (`feature_keys`): two
+features are one if they are spelled alike, which words with `_` in them can
+bring about.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from jaxmt.data.ragged import Ragged
+from jaxmt.errors import InputError
+from jaxmt.features import feature_keys, rule_kernels, sparse
+from jaxmt.features.feature_keys import KeyTable, Pieces
+from jaxmt.features.rule_kernels import ATOMS, LITERALS, NUMBERS
+from jaxmt.grammar.table import Kind, RuleTable
+
+TEMPLATES = ("rule", "count", "shape", "pairs", "edges")
+_PREFIXES = {
+  "rule": "Rule",
+  "count": "Count",
+  "shape": "Shape",
+  "pairs": "Lex",
+}
+EDGES = tuple("fF lL fL lF fl FL bf la bF La ba c nF hF eL".split())
+_SPACE = 12  # pieces of a name besides those of the rule's symbols
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TemplateConfig:
+  """Which features there are.
+
+  Attributes:
+    names: of `TEMPLATES`.
+    edges: combinations of letters, for the template "edges".
+    min_count: rules seen less often have no feature of their own.
+  """
+
+  names: tuple[str, ...] = ("shape", "pairs")
+  edges: tuple[str, ...] = EDGES
+  min_count: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RuleTemplates:
+  """Templates of the R rules of one table, as the kernels need them.
+
+  Attributes:
+    config: which templates.
+    rules: columns of the table.
+    used: which of the rule's own templates are in use, int64 `[4]`.
+    pieces: parts of names: literals, combinations, labels, words.
+    bases: the first piece of labels, source words, target words, and how many
+      pieces there are.
+    kinds: letters of Word-Edges by number, -1 beyond, int64 `[C, 10]`, and the
+      piece that begins the names of each, int64 `[C]`.
+    room: the most pieces in a name.
+    local: keys of each rule's own features, uint64, R rows.
+  """
+
+  config: TemplateConfig
+  rules: tuple[np.ndarray, ...]
+  used: np.ndarray
+  pieces: Pieces
+  bases: tuple[int, int, int, int]
+  kinds: tuple[np.ndarray, np.ndarray]
+  room: int
+  local: Ragged
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Text:
+  """Source sentences as the kernels need them.
+
+  Attributes:
+    tokens: the word of each token, B rows of numbers below P.
+    words: number of words P.
+    pieces: those of the templates, then words and their characters.
+    columns: see `rule_kernels.write_edge`.
+  """
+
+  tokens: Ragged
+  words: int
+  pieces: Pieces
+  columns: tuple[np.ndarray, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Applications:
+  """N rule applications.
+
+  Attributes:
+    rule: rules of the table; R is the goal, R + 1 + p copies word p of the
+      text; int `[N]`.
+    begin: first source word, `[N]`.
+    end: one past the last, `[N]`.
+    sentence: of the text, `[N]`.
+  """
+
+  rule: np.ndarray
+  begin: np.ndarray
+  end: np.ndarray
+  sentence: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.rule)
+
+  def stacked(self) -> np.ndarray:
+    """All columns, int64 `[N, 4]`."""
+    columns = (self.rule, self.begin, self.end, self.sentence)
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def check(config: TemplateConfig) -> None:
+  """Raises InputError for a template or a letter that does not exist."""
+  for name in config.names:
+    if name not in TEMPLATES:
+      known = ", ".join(TEMPLATES)
+      raise InputError(f"no feature template '{name}'; there are: {known}")
+  for letters in config.edges:
+    if not letters or set(letters) - set(ATOMS):
+      raise InputError(
+        f"Word-Edges '{letters}': not some of the letters {ATOMS}"
+      )
+
+
+def parse(names: Sequence[str]) -> TemplateConfig:
+  """Reads names of templates; `edges:fF+lL` chooses Word-Edges.
+
+  Raises:
+    InputError: see `check`.
+  """
+  edges: list[str] = []
+  kinds = []
+  for name in names:
+    kind, colon, letters = name.partition(":")
+    kinds.append(kind if kind == "edges" else name)
+    edges += letters.split("+") if colon and kind == "edges" else ()
+  config = TemplateConfig(
+    names=tuple(dict.fromkeys(kinds)), edges=tuple(edges) or EDGES
+  )
+  check(config)
+  return config
+
+
+def config_of(weights: Iterable[str]) -> TemplateConfig:
+  """Returns the templates that the names of weights were made by."""
+  heads: set[str] = set()
+  edges: dict[str, None] = {}
+  for name in weights:
+    head, colon, rest = name.partition(":")
+    letters, more, _ = rest.partition(":")
+    if head == "Edge" and more and letters and not set(letters) - set(ATOMS):
+      edges[letters] = None
+    elif colon:
+      heads.add(head)
+  own = [name for name, head in _PREFIXES.items() if head in heads]
+  return TemplateConfig(
+    names=(*own, "edges") if edges else tuple(own), edges=tuple(edges)
+  )
+
+
+def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
+  """Prepares templates for the rules of a table.
+
+  Raises:
+    InputError: see `check`.
+  """
+  check(config)
+  edges = config.edges if "edges" in config.names else ()
+  labels = len(LITERALS) + NUMBERS + len(edges)
+  source = labels + len(table.labels)
+  target = source + len(table.source_words)
+  pieces = feature_keys.make_pieces(
+    [
+      *LITERALS,
+      *map(str, range(NUMBERS)),
+      *(f"Edge:{letters}:" for letters in edges),
+      *table.labels,
+      *table.source_words.words,
+      *table.target_words.words,
+    ]
+  )
+  bases = (labels, source, target, target + len(table.target_words))
+  combinations = np.full((len(edges), len(ATOMS)), -1, np.int64)
+  for row, letters in enumerate(edges):
+    combinations[row, : len(letters)] = [ATOMS.index(c) for c in letters]
+  rules = _columns(table, config)
+  longest = table.source.lengths.max(initial=0)
+  longest += table.target.lengths.max(initial=0)
+  room = _SPACE + 4 * int(max(longest, len(ATOMS)))
+  used = np.array([name in config.names for name in TEMPLATES[:4]], np.int64)
+  made = RuleTemplates(
+    config=config,
+    rules=rules,
+    used=used,
+    pieces=pieces,
+    bases=bases,
+    kinds=(
+      combinations,
+      np.arange(labels - len(edges), labels, dtype=np.int64),
+    ),
+    room=room,
+    local=Ragged(flat=np.zeros(0, np.uint64), offsets=np.zeros(1, np.int64)),
+  )
+  everything = np.zeros((len(table), 4), np.int64)
+  everything[:, 0] = np.arange(len(table))
+  nothing = Ragged(flat=np.zeros(0, np.int64), offsets=np.zeros(1, np.int64))
+  keys, offsets = rule_kernels.keys_of(
+    everything,
+    (combinations[:0], np.zeros(0, np.int64)),
+    *_rest(made, make_text(made, nothing, ())),
+  )
+  return dataclasses.replace(made, local=Ragged(flat=keys, offsets=offsets))
+
+
+def _rest(templates: RuleTemplates, text: "Text", used=None):
+  """The arguments all kernels end with."""
+  return (
+    templates.rules,
+    templates.used if used is None else used,
+    templates.bases,
+    text.columns,
+    text.pieces,
+    templates.room,
+  )
+
+
+def _columns(
+  table: RuleTable, config: TemplateConfig
+) -> tuple[np.ndarray, ...]:
+  counts = np.asarray(table.counts, np.float64)
+  return (
+    np.ascontiguousarray(table.source.flat, np.int32),
+    np.asarray(table.source.offsets, np.int64),
+    np.ascontiguousarray(table.target.flat, np.int32),
+    np.asarray(table.target.offsets, np.int64),
+    np.ascontiguousarray(table.lhs, np.int32),
+    np.ascontiguousarray(table.links.flat, np.int16).reshape(-1, 2),
+    np.asarray(table.links.offsets, np.int64),
+    np.asarray(table.kind == Kind.GLUE),
+    counts >= config.min_count,
+    np.log2(np.maximum(counts, 1.0)).astype(np.int64),
+  )
+
+
+def make_text(
+  templates: RuleTemplates, tokens: Ragged, words: Sequence[str]
+) -> Text:
+  """Prepares source sentences.
+
+  Args:
+    templates: whose pieces those of the text follow.
+    tokens: numbers of words, B rows.
+    words: the P distinct words.
+  """
+  characters = [word[0] for word in words] + [word[-1] for word in words]
+  spans = np.array([len(word) for word in words], np.int64)
+  flat = np.ascontiguousarray(tokens.flat, np.int64)
+  offsets = np.asarray(tokens.offsets, np.int64)
+  lengths = np.zeros(len(flat) + 1, np.int64)
+  lengths[1:] = np.cumsum(spans[flat]) if len(flat) else 0
+  size = len(words)
+  return Text(
+    tokens=tokens,
+    words=size,
+    pieces=feature_keys.join_pieces(
+      templates.pieces, feature_keys.make_pieces([*words, *characters])
+    ),
+    columns=(
+      flat,
+      offsets,
+      lengths,
+      np.arange(size, 2 * size),
+      np.arange(2 * size, 3 * size),
+    ),
+  )
+
+
+def rule_scores(templates: RuleTemplates, table: KeyTable) -> np.ndarray:
+  """Returns the summed weights of each rule's own features, float64 `[R]`."""
+  local = templates.local
+  return feature_keys.sum_rows(local.flat, local.offsets, table)
+
+
+def copy_scores(
+  templates: RuleTemplates, words: Sequence[str], table: KeyTable
+) -> np.ndarray:
+  """Returns the same of copying each of P words, float64 `[P]`."""
+  if not templates.used[TEMPLATES.index("pairs")]:
+    return np.zeros(len(words))
+  keys = feature_keys.keys_of([f"Lex:{word}_{word}" for word in words])
+  return feature_keys.sum_rows(keys, np.arange(len(words) + 1), table)
+
+
+def edge_scores(
+  templates: RuleTemplates,
+  text: Text,
+  applications: Applications,
+  table: KeyTable,
+) -> np.ndarray:
+  """Returns the summed weights of Word-Edges, float64 `[N]`."""
+  if not len(templates.kinds[1]):
+    return np.zeros(len(applications))
+  keys, offsets = rule_kernels.keys_of(
+    applications.stacked(),
+    templates.kinds,
+    *_rest(templates, text, used=np.zeros_like(templates.used)),
+  )
+  return feature_keys.sum_rows(keys, offsets, table)
+
+
+def application_keys(
+  templates: RuleTemplates, text: Text, applications: Applications
+) -> Ragged:
+  """Returns the keys of all features of each application, uint64, N rows."""
+  keys, offsets = rule_kernels.keys_of(
+    applications.stacked(), templates.kinds, *_rest(templates, text)
+  )
+  return Ragged(flat=keys, offsets=offsets)
+
+
+def extract(
+  templates: RuleTemplates, text: Text, applications: Applications
+) -> tuple[sparse.SparseRows, tuple[str, ...]]:
+  """Returns the features of each application.
+
+  Returns:
+    `(rows, names)`: N sparse vectors, and names in order of first occurrence.
+  """
+  keys = application_keys(templates, text, applications)
+  _, first, ids = np.unique(keys.flat, return_index=True, return_inverse=True)
+  order = np.argsort(first, kind="stable")
+  rank = np.empty(len(order), np.int32)
+  rank[order] = np.arange(len(order))
+  shown = first[order]
+  row = np.searchsorted(keys.offsets, shown, side="right") - 1
+  names = _spell(
+    templates, text, applications.stacked()[row], shown - keys.offsets[row]
+  )
+  rows = sparse.canonical(rank[ids], np.ones(len(ids)), keys.offsets)
+  return rows, names
+
+
+def _spell(templates, text, applications, slots) -> tuple[str, ...]:
+  """The names of features: `slots [N]` of `applications [N, 4]`."""
+  if not len(slots):
+    return ()
+  data = rule_kernels.spell(
+    applications, slots, templates.kinds, *_rest(templates, text)
+  )
+  return tuple(data.tobytes().decode("utf-8").split("\n")[:-1])
+
+
+def sum_rows(rows: sparse.SparseRows, members: Ragged) -> sparse.SparseRows:
+  """Returns the sum of some rows for each of D derivations.
+
+  Args:
+    rows: features of N applications.
+    members: which applications, D rows.
+  """
+  lengths = np.diff(rows.offsets)[members.flat]
+  taken = sparse.select(rows, members.flat)
+  ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  return sparse.canonical(taken.ids, taken.values, ends[members.offsets])

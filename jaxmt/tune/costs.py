@@ -1,0 +1,103 @@
+"""What a candidate costs: sentence errors, or approximations of the corpus's.
+
+sentence       1 - sentence score, or the error rate
+linear-bleu    first-order change of log BLEU (survey, Eq 46-52)
+pseudo-corpus  the corpus error with the candidate in it (Eq 56)
+pareto         0 if no other candidate is better by all of the metrics, else
+               1 (Eq 79; Duh et al. 2012), for metrics such as `bleu,ter`
+"""
+
+import dataclasses
+
+import numpy as np
+from numba import njit
+
+from jaxmt.errors import InputError
+from jaxmt.metrics import approximations, registry, weighted
+from jaxmt.tune import oracles
+from jaxmt.tune.pool import ZERO_ONE, KBestPool
+from jaxmt.tune.scoring import best, scores, sentence_costs
+
+KINDS = ("sentence", "linear-bleu", "pseudo-corpus", "pareto")
+
+
+def candidate_costs(
+  pool: KBestPool, weights: np.ndarray, *, metric: str, kind: str = "sentence"
+) -> np.ndarray:
+  """Returns the cost of each candidate, float64 `[N]`.
+
+  Args:
+    pool: with statistics of `metric`.
+    weights: `[D + F]`; their best candidates are the corpus that "linear-bleu"
+      and "pseudo-corpus" start from.
+    metric: whose errors.
+    kind: one of `KINDS`.
+
+  Raises:
+    InputError: if there is no such kind, or it does not fit the metric.
+  """
+  if kind not in KINDS:
+    raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
+  if kind == "sentence":
+    return sentence_costs(pool, metric)
+  if kind == "pareto":
+    return pareto_costs(metric_costs(pool, metric), pool.offsets)
+  context = best(scores(pool, weights), pool.offsets)
+  if kind == "pseudo-corpus":
+    return oracles.pseudo_corpus_costs(pool, context, metric=metric)
+  if metric not in registry.BLEU:
+    raise InputError(f"linear BLEU does not go with metric '{metric}'")
+  statistics = pool.statistics[metric].astype(np.float64)
+  constants = approximations.linearize(statistics[context].sum(0))
+  errors = approximations.linear_bleu_error(statistics, constants)
+  # One sentence moves the corpus by a share of 1 / B only.
+  return errors * len(context)
+
+
+def metric_costs(pool: KBestPool, metric: str) -> np.ndarray:
+  """Returns the sentence errors by each part of a metric, float64 `[L, N]`."""
+  parts = registry.parts(metric)
+  if len(parts) == 1:
+    return sentence_costs(pool, metric)[None]
+  out = []
+  statistics = pool.statistics[metric]
+  for _, part, span in weighted.columns(parts):
+    kind = registry.METRICS["bleu+1"] if part.name == "bleu" else part
+    values = np.asarray(kind.sentence_score(statistics[:, span]), np.float64)
+    out.append(1.0 - values if kind.higher_is_better else values)
+  return np.stack(out)
+
+
+@njit(cache=True, nogil=True)
+def pareto_costs(costs, offsets):
+  """Returns 0 for candidates that no other dominates, 1 for the rest.
+
+  k dominates j if it is nowhere worse and somewhere better.
+
+  Args:
+    costs: float64 `[L, N]`.
+    offsets: candidates of each list, int64 `[B + 1]`.
+  """
+  out = np.zeros(costs.shape[1], np.float64)
+  for row in range(len(offsets) - 1):
+    for one in range(offsets[row], offsets[row + 1]):
+      for other in range(offsets[row], offsets[row + 1]):
+        no_worse, better = True, False
+        for kind in range(len(costs)):
+          no_worse = no_worse and costs[kind, other] <= costs[kind, one]
+          better = better or costs[kind, other] < costs[kind, one]
+        if no_worse and better:
+          out[one] = 1.0
+          break
+  return out
+
+
+def zero_one_pool(pool: KBestPool, metric: str) -> KBestPool:
+  """Returns the pool with statistics of the zero-one error (Eq 18).
+
+  The oracles are all candidates of least cost by `metric`.
+  """
+  hits = oracles.sentence_oracles(sentence_costs(pool, metric), pool.offsets)
+  table = np.stack([~hits, np.ones(len(hits), bool)], axis=1).astype(np.int32)
+  statistics = {**pool.statistics, ZERO_ONE.name: table}
+  return dataclasses.replace(pool, statistics=statistics)

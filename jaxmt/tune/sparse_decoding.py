@@ -1,0 +1,108 @@
+"""Sparse features of what the decoder found, to be tuned with the dense ones.
+
+rule, count, shape, pairs, edges   `rule_templates`: in the search, too
+unigrams, bigrams, trigrams        of the target: they only re-rank a list,
+                                   since a rule does not know its
+                                   neighbours' words
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxmt.chart import sparse_scores
+from jaxmt.chart.forest import Forest
+from jaxmt.chart.kbest import KBest
+from jaxmt.chart.model import Model, Source
+from jaxmt.data.ragged import Ragged
+from jaxmt.features import rule_templates, selection, sparse
+from jaxmt.features import templates as text_templates
+from jaxmt.features.rule_templates import Applications, TemplateConfig
+from jaxmt.features.sparse import SparseRows
+from jaxmt.tune.kbest import Candidates
+
+NGRAMS = {"unigrams": 1, "bigrams": 2, "trigrams": 3}
+_NGRAM = "ngram:"
+
+
+def split(names: Sequence[str]) -> tuple[TemplateConfig, tuple[int, ...]]:
+  """Returns the templates of the search and the orders of n-grams.
+
+  Raises:
+    InputError: for a template that does not exist.
+  """
+  orders = tuple(NGRAMS[name] for name in names if name in NGRAMS)
+  rest = [name for name in names if name not in NGRAMS]
+  return rule_templates.parse(rest), orders
+
+
+def orders_of(weights: Mapping[str, float]) -> tuple[int, ...]:
+  """Returns the orders of n-grams that may have weights: all, or none."""
+  some = any(name.startswith(_NGRAM) for name in weights)
+  return tuple(NGRAMS.values()) if some else ()
+
+
+def of_edges(forest: Forest, edges: np.ndarray) -> Applications:
+  """Returns the applications of some edges of a forest."""
+  head = np.searchsorted(forest.edge_offsets, edges, side="right") - 1
+  return Applications(
+    rule=forest.rule[edges],
+    begin=forest.begin[head],
+    end=forest.end[head],
+    sentence=np.searchsorted(forest.node_offsets, head, side="right") - 1,
+  )
+
+
+def kbest_rows(
+  model: Model, source: Source, forest: Forest, found: KBest
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Returns the sparse features of the D derivations of a k-best list.
+
+  Raises:
+    ValueError: if the model has no templates.
+  """
+  if model.templates is None:
+    raise ValueError("the model has no sparse features")
+  edges, place = np.unique(found.edges.flat, return_inverse=True)
+  text = sparse_scores.make_text(model.templates, source)
+  rows, names = rule_templates.extract(
+    model.templates, text, of_edges(forest, edges)
+  )
+  members = Ragged(flat=place, offsets=found.edges.offsets)
+  return rule_templates.sum_rows(rows, members), names
+
+
+def add(
+  candidates: Candidates,
+  parts: Sequence[tuple[SparseRows, Sequence[str]]],
+) -> Candidates:
+  """Returns candidates with further features, each part one row for each."""
+  features, names = selection.join(
+    [(candidates.features, candidates.names), *parts]
+  )
+  return Candidates(
+    sentence=candidates.sentence,
+    lines=candidates.lines,
+    features=features,
+    names=names,
+  )
+
+
+def ngram_rows(
+  lines: Sequence[str], orders: Sequence[int]
+) -> list[tuple[SparseRows, tuple[str, ...]]]:
+  """Returns the target n-grams of candidates, one part for each order."""
+  return [text_templates.target_ngrams(lines, order=order) for order in orders]
+
+
+def rerank(candidates: Candidates, weights: Mapping[str, float]) -> Candidates:
+  """Returns each sentence's candidates by falling score, ties as they were."""
+  vector = np.array([weights.get(name, 0.0) for name in candidates.names])
+  score = sparse.dot(candidates.features, vector)
+  order = np.lexsort((-score, candidates.sentence))
+  return Candidates(
+    sentence=candidates.sentence[order],
+    lines=[candidates.lines[row] for row in order.tolist()],
+    features=sparse.select(candidates.features, order),
+    names=candidates.names,
+  )

@@ -1,0 +1,318 @@
+"""Forest MERT against k-best MERT on all derivations."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from jaxmt.chart import forest_prune, spelled_forest
+from jaxmt.errors import InputError
+from jaxmt.tune import (
+  envelope,
+  forest_envelope,
+  forest_mert,
+  forest_pool,
+  kbest,
+  methods,
+  pool,
+  scoring,
+)
+from tests.reference import forests as reference
+from tests.reference import mert as slow
+
+NAMES = ("one", "two", "three")
+WORDS = ("a", "b", "c", "d")
+
+
+def random_pool(seed, *, sentences=4, nodes=5, **options):
+  """Forests with random words and features, and their references."""
+  rng = np.random.default_rng(seed)
+  made = reference.random_forest(
+    seed, sentences=sentences, nodes=nodes, disjoint=True, **options
+  )
+  edges = len(made.rule)
+  rows = []
+  for edge in range(edges):
+    row = [-1 - k for k in range(int((made.tails[edge] >= 0).sum()))]
+    row += rng.integers(0, len(WORDS), rng.integers(0, 3)).tolist()
+    rows.append(rng.permutation(row).astype(np.int32))
+  features = rng.normal(size=(edges, len(NAMES)))
+  features[:, 1] = rng.integers(-2, 3, edges)  # parallel lines
+  target = forest_pool.Ragged(
+    flat=np.concatenate([np.zeros(0, np.int32), *rows]).astype(np.int32),
+    offsets=np.cumsum([0, *map(len, rows)], dtype=np.int64),
+  )
+  references = [
+    [" ".join(rng.choice(WORDS, rng.integers(2, 6)))] for _ in range(sentences)
+  ]
+  spelled = spelled_forest.SpelledForest(
+    forest=made,
+    sentence=np.arange(sentences),
+    target=target,
+    words=WORDS,
+    labels=("X",),
+    features=features,
+    names=NAMES,
+    weights={},
+  )
+  return forest_pool.ForestPool(spelled=spelled).bind(references)
+
+
+def text_of(spelled, edges):
+  """The words of a derivation in preorder."""
+
+  def words(edges):
+    edge, rest = edges[0], edges[1:]
+    below = []
+    for tail in spelled.forest.tails[edge]:
+      if tail >= 0:
+        text, rest = words(rest)
+        below.append(text)
+    low, high = spelled.target.offsets[edge : edge + 2]
+    out = []
+    for symbol in spelled.target.flat[low:high].tolist():
+      out += [spelled.words[symbol]] if symbol >= 0 else below[-1 - symbol]
+    return out, rest
+
+  return " ".join(words(edges)[0])
+
+
+def enumerated_pool(forests, metric="bleu"):
+  """All derivations as a k-best pool."""
+  spelled = forests.spelled
+  sentence, lines, values = [], [], []
+  for row in range(len(spelled)):
+    for edges in reference.derivations(spelled.forest, row, limit=10**4):
+      sentence.append(row)
+      lines.append(text_of(spelled, edges))
+      values.append(spelled.features[edges].sum(0))
+  features = np.array(values).reshape(len(lines), len(NAMES))
+  made = pool.make_pool(
+    kbest.from_dense(np.array(sentence, np.int64), lines, features, NAMES),
+    sentences=len(spelled),
+    dense_names=NAMES,
+  )
+  return pool.with_statistics(made, forests.references, [metric])
+
+
+def empty_pool(forests, metric="bleu"):
+  """No candidates: only the forests count."""
+  none = kbest.from_dense(
+    np.zeros(0, np.int64), [], np.zeros((0, len(NAMES))), NAMES
+  )
+  made = pool.make_pool(
+    dataclasses.replace(none, forests=forests),
+    sentences=len(forests.spelled),
+    dense_names=NAMES,
+  )
+  return pool.with_statistics(made, forests.references, [metric])
+
+
+@pytest.mark.parametrize(
+  ("seed", "metric"),
+  [
+    *((seed, "bleu") for seed in range(24)),
+    *((seed, metric) for seed in range(4) for metric in ("ter", "chrf")),
+  ],
+)
+def test_lines_equal_those_of_all_derivations(seed, metric):
+  rng = np.random.default_rng(seed)
+  arity = 2 + seed % 2
+  forests = random_pool(seed, arity=arity, nodes=6, fan=3)
+  everything = enumerated_pool(forests, metric)
+  lines = forest_mert.ForestLines(empty_pool(forests, metric), forests, metric)
+  weights = rng.normal(size=3)
+  for direction in (*np.eye(3)[[0, 2]], rng.normal(size=3)):
+    steps, sums = lines.trace(weights, direction)
+    known, table = envelope.trace(
+      everything.dense @ weights,
+      everything.dense @ direction,
+      everything.offsets,
+      everything.statistics[metric],
+    )
+    np.testing.assert_allclose(steps, known, atol=1e-6, rtol=1e-5)
+    np.testing.assert_allclose(sums, table)
+
+
+def test_example_of_the_survey():
+  """Equation 42, also with the lines as sums of an edge and a tail."""
+  lines = [(2.5, -0.8), (1.0, -0.2), (2.0, -0.5), (-0.5, 0.2)]
+  want = [5 / 3, 10 / 3, 3.75]
+  flat = (
+    np.array([0, 1], np.int64),
+    np.array([0, 4], np.int64),
+    np.full((4, 1), -1, np.int32),
+  )
+  own = tuple(np.array(column) for column in zip(*lines, strict=True))
+  deep = (
+    np.array([0, 2], np.int64),
+    np.array([0, 4, 5], np.int64),
+    np.array([[-1]] * 4 + [[0]], np.int32),
+  )
+  shifted = (np.append(own[0] - 1.0, 1.0), np.append(own[1] + 0.25, -0.25))
+  for made, values in ((flat, own), (deep, shifted)):
+    edges = len(values[0])
+    values = tuple(forest_envelope.on_grid(v) for v in values)
+    target = np.array([0, 1, 2, 3, -1][:edges], np.int32)
+    counts, found, words, ends = forest_envelope.trace_forests(
+      *made, values, target, np.arange(edges + 1)
+    )
+    assert counts.tolist() == [4]
+    assert words.tolist() == [0, 2, 1, 3]
+    np.testing.assert_allclose(found, [lines[k] for k in words], atol=1e-9)
+    steps, _ = envelope.trace(
+      found[:, 0], found[:, 1], np.array([0, 4]), np.zeros((4, 1))
+    )
+    np.testing.assert_allclose(steps[1:-1], want, atol=1e-6)
+    assert ends.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_product_is_the_minkowski_sum():
+  """Two tails: their breakpoints together are those of the product."""
+  one = [(0.0, -1.0), (0.0, 1.0)]  # breaks at 0
+  two = [(0.0, -0.5), (-0.5, 0.5)]  # breaks at 0.5
+  values = [*one, *two, (0.25, 0.0)]
+  own = tuple(np.array(column) for column in zip(*values, strict=True))
+  counts, lines, words, _ = forest_envelope.trace_forests(
+    np.array([0, 3]),
+    np.array([0, 2, 4, 5]),
+    np.array([[-1, -1]] * 4 + [[0, 1]], np.int32),
+    own,
+    np.array([0, 1, 2, 3, -2, -1], np.int32),
+    np.array([0, 1, 2, 3, 4, 6]),
+  )
+  assert counts.tolist() == [3]
+  np.testing.assert_allclose(lines, [(0.25, -1.5), (0.25, 0.5), (-0.25, 1.5)])
+  assert words.reshape(3, 2).tolist() == [[2, 0], [2, 1], [3, 1]]
+  products = [(a + c + 0.25, b + d) for a, b in one for c, d in two]
+  assert len(slow.sweep_line(products)) == 3
+
+
+@pytest.mark.parametrize("variant", ["powell", "best"])
+@pytest.mark.parametrize(("metric", "sign"), [("chrf", 1), ("ter", -1)])
+def test_optimum_is_that_of_k_best_mert(variant, metric, sign):
+  """On all derivations both do the same, and find the same score."""
+  for seed in range(4):
+    forests = random_pool(seed, sentences=5)
+    everything = enumerated_pool(forests, metric)
+    only = empty_pool(forests, metric)
+    start = np.random.default_rng(seed).normal(size=3)
+    config = forest_mert.ForestMertConfig(
+      restarts=3, variant=variant, metric=metric, threads=1
+    )
+    tuned, history = forest_mert.optimise(only, start, config, seed)
+    assert len(history) == 3
+    before = sign * scoring.pool_score(everything, start, metric)
+    after = sign * scoring.pool_score(everything, tuned, metric)
+    assert after >= before - 1e-9
+    best = max(row["score"] for row in history)
+    np.testing.assert_allclose(after, best, atol=1e-9)
+    threaded = dataclasses.replace(config, threads=3)
+    again, _ = forest_mert.optimise(only, start, threaded, seed)
+    np.testing.assert_array_equal(again, tuned)
+    # The same searches on the list of all derivations.
+    found = methods.find("mert")
+    listed = dataclasses.replace(
+      found.config,
+      restarts=3,
+      variant=variant,
+      metric=metric,
+      random_directions=config.random_directions,
+    )
+    other, known = found.optimise(everything, start, listed, seed)
+    np.testing.assert_allclose(
+      [row["score"] for row in history], [row["score"] for row in known]
+    )
+    np.testing.assert_allclose(tuned, other, rtol=1e-3, atol=1e-4)
+
+
+def test_candidates_of_earlier_rounds_count():
+  """A line above all of the forest's is the best one."""
+  forests = random_pool(0, sentences=1)
+  high = kbest.from_dense(
+    np.zeros(1, np.int64), ["d d d d"], np.array([[50.0, 0, 0]]), NAMES
+  )
+  made = pool.make_pool(
+    dataclasses.replace(high, forests=forests), dense_names=NAMES
+  )
+  made = pool.with_statistics(made, [["d d d d"]], ["bleu"])
+  lines = forest_mert.ForestLines(made, made.forests, "bleu")
+  steps, sums = lines.trace(np.array([1.0, 0, 0]), np.array([1.0, 0, 0]))
+  place = int(np.searchsorted(steps, 0.0)) - 1
+  np.testing.assert_array_equal(sums[place], made.statistics["bleu"][0])
+  assert (sums[0] != sums[place]).any()  # far left the forest wins
+
+
+def test_what_it_cannot_do():
+  forests = random_pool(0)
+  bare = enumerated_pool(forests)
+  method = methods.find("forest-mert")
+  with pytest.raises(InputError, match="needs forests"):
+    method.optimise(bare, np.zeros(3), method.config, 0)
+  odd = dataclasses.replace(method.config, variant="none")
+  with pytest.raises(ValueError, match="variant"):
+    method.optimise(empty_pool(forests), np.zeros(3), odd, 0)
+  with pytest.raises(ValueError, match="references"):
+    forests.bind([["a"]])
+  with pytest.raises(ValueError, match="missing"):
+    forest_pool.join([spelled_forest.select(forests.spelled, [2])])
+
+
+def test_some_sentences():
+  forests = random_pool(6)
+  whole = empty_pool(forests)
+  chosen = np.array([3, 1])
+  part = pool.take_sentences(whole, chosen)
+  assert part.forests.references == [forests.references[k] for k in chosen]
+  direction = np.array([0.5, 1.0, -1.0])
+  lines = forest_mert.ForestLines(part, part.forests, "bleu")
+  _, sums = lines.trace(np.zeros(3), direction)
+  everything = pool.take_sentences(enumerated_pool(forests), chosen)
+  _, table = envelope.trace(
+    np.zeros(len(everything)),
+    everything.dense @ direction,
+    everything.offsets,
+    everything.statistics["bleu"],
+  )
+  np.testing.assert_allclose(sums, table)
+
+
+def test_equal_rules_in_another_order_are_one_line():
+  rng = np.random.default_rng(0)
+  values = forest_envelope.on_grid(rng.normal(size=7))
+  sums = {sum(order) for order in itertools.permutations(values.tolist())}
+  assert len(sums) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pruned_forests_hold_the_best_derivations(seed):
+  made = reference.random_forest(seed, sentences=3, nodes=5, fan=3)
+  worth = forest_prune.max_marginals(made)
+  wanted = np.array([4, 6, 5])
+  small, kept = forest_prune.prune(made, edges=wanted)
+  np.testing.assert_array_equal(small.score, made.score[kept])
+  for row, every in enumerate(reference.enumerated(made)):
+    if every is None:
+      continue
+    if not every:
+      assert small.node_offsets[row] == small.node_offsets[row + 1]
+      continue
+    totals = {tuple(e): made.score[e].astype(np.float64).sum() for e in every}
+    best = {}
+    for edges, total in totals.items():
+      for edge in edges:
+        best[edge] = max(best.get(edge, -np.inf), total)
+    for edge, value in best.items():
+      np.testing.assert_allclose(worth[edge], value)
+    left = [
+      [int(kept[e]) for e in edges]
+      for edges in reference.derivations(small, row, limit=10**4)
+    ]
+    own = set(itertools.chain.from_iterable(left))
+    # All derivations of the kept edges, and the best of all among them.
+    assert sorted(map(tuple, left)) == sorted(
+      edges for edges in totals if set(edges) <= own
+    )
+    assert max(totals, key=totals.__getitem__) in set(map(tuple, left))
+    assert len(own) >= min(wanted[row], len(best))
