@@ -7,7 +7,10 @@ A study file is Python and defines
     SEEDS = (0, 1, 2)
 
 and may define `BASELINE` (the first entry by default), the one the others are
-compared with, and `NOTE`. Every entry times every seed is one run.
+compared with, `SYSTEM` (the baseline's system, if the others are compared with
+that one whatever their own name), `NOTE`, and `LAYOUT` (where a published table
+or figure has the results, see `report.layouts`). Every entry times every seed
+is one run.
 """
 
 import dataclasses
@@ -21,6 +24,7 @@ import numpy as np
 
 from jaxmt import config as config_lib
 from jaxmt.errors import InputError
+from jaxmt.report import layouts
 
 _DESCRIPTION = "study.json"
 
@@ -35,7 +39,10 @@ class Study:
     ablations: changes by dotted path, for each entry.
     seeds: values of the config's `seed`.
     baseline: the entry that the others are compared with.
+    system: the system of that entry that all are compared with, or "" for the
+      one of the same name.
     note: a sentence for the table.
+    layout: see `report.layouts`, or None.
   """
 
   name: str
@@ -43,7 +50,9 @@ class Study:
   ablations: Mapping[str, Mapping[str, Any]]
   seeds: tuple[int, ...]
   baseline: str
+  system: str
   note: str
+  layout: Mapping[str, Any] | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,19 +88,27 @@ def load(path: str) -> Study:
   bad = [name for name in ablations if "/" in name or name.startswith(".")]
   if bad:
     raise InputError(f"entry '{bad[0]}' cannot name a folder", path=path)
+  layout = getattr(module, "LAYOUT", None)
+  if layout is not None:
+    layouts.check(layout, list(ablations), path)
   return Study(
     name=pathlib.Path(path).stem,
     base=module.BASE,
     ablations=ablations,
     seeds=tuple(module.SEEDS),
     baseline=baseline,
+    system=getattr(module, "SYSTEM", ""),
     note=getattr(module, "NOTE", ""),
+    layout=layout,
   )
 
 
-def trials(study: Study) -> list[Trial]:
-  """Returns all runs of a study: seeds inside entries."""
-  base = config_lib.load(study.base)
+def trials(
+  study: Study, base: ml_collections.ConfigDict | None = None
+) -> list[Trial]:
+  """Returns all runs of a study, seeds inside entries; on its base if None."""
+  if base is None:
+    base = config_lib.load(study.base)
   return [
     Trial(
       entry=entry,
@@ -123,6 +140,8 @@ def description(study: Study) -> dict[str, Any]:
     "baseline": study.baseline,
     "entries": list(study.ablations),
     "seeds": list(study.seeds),
+    "system": study.system,
+    "layout": study.layout,
   }
 
 
@@ -147,6 +166,8 @@ class Outcome:
     scores: one dict of corpus scores for each seed.
     statistics: for each metric, the sentences' statistics `[N, S]` of each
       seed.
+    tune: corpus scores on the tuning part, for each seed; empty if none.
+    measures: other numbers the run reports of the system, for each seed.
     seeds: the seeds that are done.
   """
 
@@ -154,6 +175,8 @@ class Outcome:
   system: str
   scores: list[dict[str, float]]
   statistics: dict[str, list[np.ndarray]]
+  tune: list[dict[str, float]]
+  measures: list[dict[str, float]]
   seeds: list[int]
 
 
@@ -171,10 +194,18 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
           outcome = found.setdefault(
             (entry, system),
             Outcome(
-              entry=entry, system=system, scores=[], statistics={}, seeds=[]
+              entry=entry,
+              system=system,
+              scores=[],
+              statistics={},
+              tune=[],
+              measures=[],
+              seeds=[],
             ),
           )
           outcome.scores.append(scores)
+          outcome.tune.append(results.get("tune", {}).get(system, {}))
+          outcome.measures.append(results.get("measures", {}).get(system, {}))
           outcome.seeds.append(seed)
           for metric in scores:
             outcome.statistics.setdefault(metric, []).append(

@@ -3,7 +3,10 @@
     python launch/sweep.py --study=configs/ablations/noise.py --workdir=runs/n
     python launch/sweep.py ... --dry_run          # lists the runs
     python launch/sweep.py ... --shard=0/4        # a quarter of them
+    python launch/sweep.py ... --config=configs/real.py \
+      --config.data.files.train_source=train.de ...   # on a corpus of your own
 
+--config, with changes to it, takes the place of the study's own base config.
 Runs share one artefact store, so what two entries have in common is made once.
 Finished runs are skipped. Afterwards: python tools/table.py runs/n
 """
@@ -12,6 +15,7 @@ import json
 import pathlib
 
 from absl import flags
+from ml_collections import config_flags
 
 from jaxmt import config as config_lib
 from jaxmt import experiment, parallel, pipeline, program, progress, study
@@ -21,6 +25,9 @@ from jaxmt.errors import InputError
 _STUDY = flags.DEFINE_string("study", None, "the study file")
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder for all its runs")
 _DRY_RUN = flags.DEFINE_bool("dry_run", False, "only list the runs")
+_CONFIG = config_flags.DEFINE_config_file(
+  "config", None, "base config instead of the study's own"
+)
 _SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
 
 
@@ -39,7 +46,10 @@ def main(argv: list[str]) -> None:
   del argv
   plan = study.load(program.given(_STUDY))
   workdir = pathlib.Path(program.given(_WORKDIR))
-  chosen = study.shard(study.trials(plan), _SHARD.value)
+  try:
+    chosen = study.shard(study.trials(plan, _CONFIG.value), _SHARD.value)
+  except OSError as error:  # the flag keeps a load error until first use
+    raise InputError(str(error)) from error
   configs = [experiment.freeze(trial.config) for trial in chosen]
   if _DRY_RUN.value:
     for trial, config in zip(chosen, configs, strict=True):

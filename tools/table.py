@@ -1,11 +1,13 @@
 """Prints the results of a study: mean, deviation, seeds, significance.
 
-    python tools/table.py WORKDIR [--metrics=bleu,ter] [--markdown]
+    python tools/table.py WORKDIR [--metrics=bleu,ter] [--markdown] [--plain]
 
 Deviations are over seeds. The p-value is that of a paired approximate
-randomisation against the same system in the study's baseline entry, over the
-sentences of all seeds that both have (Clark et al. 2011): `*` marks p < 0.05,
-`**` p < 0.01. The table and a plot are also written to WORKDIR/table.html.
+randomisation against the baseline (the same system in the study's baseline
+entry, or the one system the study names), over the sentences of all seeds that
+both have (Clark et al. 2011): `*` marks p < 0.05, `**` p < 0.01. A study with a
+layout is printed as the published table is, there `*` marks p < 0.01; --plain
+gives the usual table. Table and plot are also written to WORKDIR/table.html.
 """
 
 import pathlib
@@ -18,11 +20,12 @@ from jaxmt import program, study
 from jaxmt.data import files
 from jaxmt.errors import InputError
 from jaxmt.metrics import evaluation, significance
-from jaxmt.report import page, plots, tables
+from jaxmt.report import layouts, page, plots, tables
 
 POSITIONAL = "the study's workdir"
 _METRICS = flags.DEFINE_list("metrics", [], "metrics to show; all by default")
 _MARKDOWN = flags.DEFINE_bool("markdown", False, "print a Markdown table")
+_PLAIN = flags.DEFINE_bool("plain", False, "ignore the study's layout")
 _SYSTEM = flags.DEFINE_string("system", None, "show only this system")
 
 
@@ -50,17 +53,49 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
     "system": outcome.system,
     "n": len(outcome.seeds),
   }
+  if all(names[0] in scores for scores in outcome.tune):
+    tuned = tuple(scores[names[0]] for scores in outcome.tune)
+    shown[f"tune {names[0]}"] = layouts.Summary(values=tuned).text()
   for name in names:
-    values = [scores[name] for scores in outcome.scores]
-    text = f"{statistics.mean(values):.2f}"
-    if len(values) > 1:
-      text += f" ± {statistics.stdev(values):.2f}"
+    values = tuple(scores[name] for scores in outcome.scores)
+    text = layouts.Summary(values=values).text()
     if base is not None and base is not outcome:
       chance = p_value(name, outcome, base)
       if chance is not None:
         text += "**" if chance < 0.01 else "*" if chance < 0.05 else ""
     shown[name] = text
+  if all("seconds" in measures for measures in outcome.measures):
+    seconds = [measures["seconds"] for measures in outcome.measures]
+    shown["seconds"] = f"{statistics.mean(seconds):.1f}"
   return shown
+
+
+def _baselines(found, about):
+  """A function giving what an outcome is compared with, or None."""
+  own = {o.system: o for o in found if o.entry == about["baseline"]}
+  if about.get("system"):
+    return lambda outcome: own.get(about["system"])
+  return lambda outcome: own.get(outcome.system)
+
+
+def _finder(found, baseline) -> layouts.Find:
+  """Looks scores up for a layout; significance on test only."""
+  known = {(o.entry, o.system): o for o in found}
+
+  def find(entry, system, part, metric):
+    outcome = known.get((entry, system))
+    if outcome is None:
+      return None
+    of_part = outcome.tune if part == "tune" else outcome.scores
+    values = [scores.get(metric) for scores in of_part]
+    if any(value is None for value in values):
+      return None
+    base, chance = baseline(outcome), None
+    if part == "test" and base is not None and base is not outcome:
+      chance = p_value(metric, outcome, base)
+    return layouts.Summary(values=tuple(values), p_value=chance)
+
+  return find
 
 
 def main(argv: list[str]) -> None:
@@ -78,8 +113,15 @@ def main(argv: list[str]) -> None:
   unknown = [name for name in names if name not in found[0].scores[0]]
   if unknown:
     raise InputError(f"--metrics: no '{unknown[0]}' in these results")
-  baselines = {o.system: o for o in found if o.entry == about["baseline"]}
-  rows = [row(o, baselines.get(o.system), names) for o in found]
+  baseline = _baselines(found, about)
+  layout = about.get("layout")
+  if layout and layout["kind"] != "curves" and not _PLAIN.value:
+    system = about.get("system") or found[0].system
+    rows = layouts.rows(
+      layout, _finder(found, baseline), names, (about["baseline"], system)
+    )
+  else:
+    rows = [row(o, baseline(o), names) for o in found]
   print(tables.markdown(rows) if _MARKDOWN.value else tables.text(rows))
   files.write_text(
     str(workdir / "table.html"), _page(about, rows, found, names[0])

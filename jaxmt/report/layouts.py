@@ -1,0 +1,185 @@
+"""Layouts: a study's results where a published table or figure has them.
+
+A study file may define `LAYOUT`, JSON values of one of the shapes
+
+    {"kind": "rows", "headings": [h, ...], "gain": true,
+     "rows": [[label, ..., entry, system], ...]}
+
+one line for each row: its labels, then tune and test score, and on request the
+gain on test over the study's baseline;
+
+    {"kind": "grid", "corner": c, "columns": [label, ...],
+     "rows": [[label, [entry, system], ...], ...]}
+
+cells `tune/test`;
+
+    {"kind": "metrics", "pairs": [[[label, entry, system], [label, ...]], ...]}
+
+every metric on tune and test for two systems and their difference;
+
+    {"kind": "curves", "x": label, "panels": [{"title": t, "y": quantity,
+     "series": {name: [[x, entry, system], ...]}}, ...]}
+
+for figures, where a quantity is `tune`, `test` (scores by the study's first
+metric) or a number the run reports, as `sentences_per_second`.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jaxmt.errors import InputError
+
+PARTS = ("tune", "test")
+KINDS = ("rows", "grid", "metrics", "curves")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+  """A score over seeds.
+
+  Attributes:
+    values: one for each seed.
+    p_value: of the difference to the baseline, or None.
+  """
+
+  values: tuple[float, ...]
+  p_value: float | None = None
+
+  @property
+  def mean(self) -> float:
+    """The mean over seeds."""
+    return statistics.mean(self.values)
+
+  @property
+  def deviation(self) -> float:
+    """The standard deviation over seeds, 0 for one."""
+    return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
+
+  def text(self, *, deviation: bool = True) -> str:
+    """`mean ± deviation`, `*` where p < 0.01."""
+    shown = f"{self.mean:.2f}"
+    if deviation and len(self.values) > 1:
+      shown += f" ± {self.deviation:.2f}"
+    significant = self.p_value is not None and self.p_value < 0.01
+    return shown + ("*" if significant else "")
+
+
+# (entry, system, part, metric) -> summary, or None if there is no such run.
+Find = Callable[[str, str, str, str], Summary | None]
+
+
+def check(layout: Mapping[str, Any], entries: Sequence[str], path: str) -> None:
+  """Raises `InputError` if a layout is malformed or names unknown entries."""
+  kind = layout.get("kind")
+  if kind not in KINDS:
+    raise InputError(f"LAYOUT kind '{kind}' is none of {KINDS}", path=path)
+  for entry, _ in places(layout):
+    if entry not in entries:
+      raise InputError(f"LAYOUT names '{entry}', not an entry", path=path)
+
+
+def places(layout: Mapping[str, Any]) -> list[tuple[str, str]]:
+  """Returns every (entry, system) a layout shows, in order."""
+  kind = layout["kind"]
+  if kind == "rows":
+    found = [row[-2:] for row in layout["rows"]]
+  elif kind == "grid":
+    found = [cell for row in layout["rows"] for cell in row[1:]]
+  elif kind == "metrics":
+    found = [line[-2:] for pair in layout["pairs"] for line in pair]
+  else:
+    found = [
+      point[-2:]
+      for panel in layout["panels"]
+      for points in panel["series"].values()
+      for point in points
+    ]
+  return [(entry, system) for entry, system in found]
+
+
+def rows(
+  layout: Mapping[str, Any], find: Find, metrics: Sequence[str], baseline
+) -> list[dict[str, Any]]:
+  """Returns the lines of a table; what has not run yet is empty.
+
+  Args:
+    layout: of kind "rows", "grid" or "metrics".
+    find: looks a score up.
+    metrics: the first is the one that "rows" and "grid" show.
+    baseline: (entry, system) that gains are over.
+  """
+  if layout["kind"] == "rows":
+    return [
+      _line(layout, row, find, metrics[0], baseline) for row in layout["rows"]
+    ]
+  if layout["kind"] == "grid":
+    return [_grid_line(layout, row, find, metrics[0]) for row in layout["rows"]]
+  return [
+    line for pair in layout["pairs"] for line in _pair(pair, find, metrics)
+  ]
+
+
+def _shown(summary: Summary | None, *, deviation: bool = True) -> str:
+  return "" if summary is None else summary.text(deviation=deviation)
+
+
+def _line(layout, row, find, metric, baseline) -> dict[str, Any]:
+  *labels, entry, system = row
+  out: dict[str, Any] = dict(zip(layout["headings"], labels, strict=True))
+  for part in PARTS:
+    out[part] = _shown(find(entry, system, part, metric))
+  if layout.get("gain"):
+    own, base = (
+      find(*place, "test", metric) for place in ((entry, system), baseline)
+    )
+    known = own is not None and base is not None
+    out["gain on test"] = f"{own.mean - base.mean:+.2f}" if known else ""
+  return out
+
+
+def _grid_line(layout, row, find, metric) -> dict[str, str]:
+  out = {layout["corner"]: row[0]}
+  for column, (entry, system) in zip(layout["columns"], row[1:], strict=True):
+    both = [find(entry, system, part, metric) for part in PARTS]
+    out[column] = "/".join(_shown(one, deviation=False) for one in both)
+  return out
+
+
+def _pair(pair, find, metrics) -> list[dict[str, str]]:
+  lines, means = [], []
+  for label, entry, system in pair:
+    line, mean = {"entry": label}, {}
+    for part in PARTS:
+      for metric in metrics:
+        summary = find(entry, system, part, metric)
+        column = f"{part} {metric}"
+        line[column] = _shown(summary, deviation=False)
+        mean[column] = math.nan if summary is None else summary.mean
+    lines.append(line)
+    means.append(mean)
+  difference = {"entry": "difference"}
+  for column, value in means[1].items():
+    gap = value - means[0][column]
+    difference[column] = "" if math.isnan(gap) else f"{gap:+.2f}"
+  return [*lines, difference]
+
+
+def curves(panel: Mapping[str, Any], look: Callable[[str, str, str], Any]):
+  """Returns the `(x, y)` points of a panel's series.
+
+  Args:
+    panel: of a layout of kind "curves".
+    look: (entry, system, quantity) -> number, or None if it has not run.
+  """
+  out = {}
+  for name, points in panel["series"].items():
+    found = [
+      (x, look(entry, system, panel["y"])) for x, entry, system in points
+    ]
+    known = [(x, y) for x, y in found if y is not None]
+    if known:
+      out[name] = ([x for x, _ in known], [y for _, y in known])
+  return out

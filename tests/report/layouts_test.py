@@ -1,0 +1,101 @@
+"""Layouts of published tables and figures."""
+
+import math
+
+import pytest
+
+from jaxmt.errors import InputError
+from jaxmt.report import layouts
+
+SCORES = {
+  ("base", "tune"): layouts.Summary(values=(30.0, 32.0)),
+  ("base", "test"): layouts.Summary(values=(28.0, 30.0)),
+  ("loss", "tune"): layouts.Summary(values=(33.0,)),
+  ("loss", "test"): layouts.Summary(values=(30.5,), p_value=0.004),
+}
+
+
+def find(entry, system, part, metric):
+  del system
+  found = SCORES.get((entry, part))
+  if found is None or metric == "bleu":
+    return found
+  return layouts.Summary(values=tuple(v + 40 for v in found.values))
+
+
+def test_summary_shows_mean_deviation_and_mark():
+  assert SCORES["base", "tune"].text() == f"31.00 ± {math.sqrt(2):.2f}"
+  assert SCORES["loss", "test"].text() == "30.50*"
+  assert layouts.Summary(values=(1.0,), p_value=0.01).text() == "1.00"
+
+
+def test_rows_show_labels_scores_and_gain():
+  layout = {
+    "kind": "rows",
+    "headings": ["b", "system"],
+    "gain": True,
+    "rows": [
+      ["0", "primary", "base", "s"],
+      ["0.5", "loss-augmented", "loss", "s"],
+      ["0.9", "not run", "later", "s"],
+    ],
+  }
+  lines = layouts.rows(layout, find, ["bleu"], ("base", "s"))
+  assert lines[0]["gain on test"] == "+0.00"
+  assert lines[1] == {
+    "b": "0.5",
+    "system": "loss-augmented",
+    "tune": "33.00",
+    "test": "30.50*",
+    "gain on test": "+1.50",
+  }
+  assert lines[2]["test"] == "" == lines[2]["gain on test"]
+  assert layouts.places(layout) == [
+    ("base", "s"),
+    ("loss", "s"),
+    ("later", "s"),
+  ]
+
+
+def test_grid_has_tune_and_test_in_a_cell():
+  layout = {
+    "kind": "grid",
+    "corner": "a2 \\ a1",
+    "columns": ["0", "0.1"],
+    "rows": [["5", ["base", "s"], ["loss", "s"]]],
+  }
+  [line] = layouts.rows(layout, find, ["bleu"], ("base", "s"))
+  assert line == {"a2 \\ a1": "5", "0": "31.00/29.00", "0.1": "33.00/30.50*"}
+
+
+def test_metrics_give_differences():
+  layout = {
+    "kind": "metrics",
+    "pairs": [[["primary", "base", "s"], ["trained", "loss", "s"]]],
+  }
+  lines = layouts.rows(layout, find, ["bleu", "ter"], ("base", "s"))
+  assert [line["entry"] for line in lines] == [
+    "primary",
+    "trained",
+    "difference",
+  ]
+  assert lines[2]["test bleu"] == "+1.50" and lines[2]["tune ter"] == "+2.00"
+
+
+def test_curves_leave_out_what_has_not_run():
+  panel = {
+    "title": "t",
+    "y": "test",
+    "series": {"a": [[30, "base", "s"], [60, "later", "s"]], "b": []},
+  }
+  values = {"base": 1.5}
+  points = layouts.curves(panel, lambda entry, system, y: values.get(entry))
+  assert points == {"a": ([30], [1.5])}
+
+
+@pytest.mark.parametrize(
+  "layout", [{"kind": "pie"}, {"kind": "rows", "rows": [["x", "other", "s"]]}]
+)
+def test_bad_layouts_are_input_errors(layout):
+  with pytest.raises(InputError, match="LAYOUT"):
+    layouts.check(layout, ["base"], "study.py")

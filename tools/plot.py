@@ -1,0 +1,112 @@
+"""Draws the figures of a study.
+
+    python tools/plot.py WORKDIR [--output=FILE.png]
+
+A study whose layout is of kind "curves" gives one picture for each panel, as
+the published figure has them: WORKDIR/figure-1.png, ... and all of them in
+WORKDIR/figure.html. Other studies give the bars of their scores. Points are
+means over the seeds that are done. The points are printed, too.
+"""
+
+import pathlib
+import statistics
+
+from absl import flags
+
+from jaxmt import program, study
+from jaxmt.data import files
+from jaxmt.errors import InputError
+from jaxmt.report import layouts, page, plots, tables
+
+POSITIONAL = "the study's workdir"
+_OUTPUT = flags.DEFINE_string(
+  "output", None, "PNG file; a number is put before the suffix for several"
+)
+_METRIC = flags.DEFINE_string("metric", None, "the first one by default")
+
+
+def _looker(found, metric: str):
+  """A function (entry, system, quantity) -> mean over seeds, or None."""
+  known = {(o.entry, o.system): o for o in found}
+
+  def look(entry, system, quantity):
+    outcome = known.get((entry, system))
+    if outcome is None:
+      return None
+    if quantity == "test":
+      values = [scores.get(metric) for scores in outcome.scores]
+    elif quantity == "tune":
+      values = [scores.get(metric) for scores in outcome.tune]
+    else:
+      values = [measures.get(quantity) for measures in outcome.measures]
+    if any(value is None for value in values):
+      return None
+    return statistics.mean(values)
+
+  return look
+
+
+def _panels(about, found, metric: str):
+  """Titles, pictures and points."""
+  layout = about.get("layout")
+  if not layout or layout["kind"] != "curves":
+    values = {
+      f"{o.entry} / {o.system}": statistics.mean(s[metric] for s in o.scores)
+      for o in found
+    }
+    rows = [{"entry": name, metric: v} for name, v in values.items()]
+    yield about["name"], plots.bars(values, label=metric), rows
+    return
+  look = _looker(found, metric)
+  for panel in layout["panels"]:
+    series = layouts.curves(panel, look)
+    rows = [
+      {"series": name, layout["x"]: x, panel["y"]: y}
+      for name, (xs, ys) in series.items()
+      for x, y in zip(xs, ys, strict=True)
+    ]
+    yield (
+      panel["title"],
+      plots.lines(series, x_label=layout["x"], y_label=panel["title"]),
+      rows,
+    )
+
+
+def main(argv: list[str]) -> None:
+  """Draws and prints."""
+  if len(argv) != 2:
+    raise InputError("name the workdir of a study")
+  if not plots.available():
+    raise InputError("figures need matplotlib: pip install 'jaxmt[plots]'")
+  workdir = pathlib.Path(argv[1])
+  about = study.read_description(workdir)
+  found = study.outcomes(workdir, about)
+  if not found:
+    raise InputError("no finished run", path=str(workdir))
+  metric = _METRIC.value or next(iter(found[0].scores[0]))
+  target = pathlib.Path(_OUTPUT.value or workdir / "figure.png")
+  panels = list(_panels(about, found, metric))
+  sections = []
+  for number, (title, picture, rows) in enumerate(panels, start=1):
+    name = target.stem if len(panels) == 1 else f"{target.stem}-{number}"
+    path = target.with_name(name + target.suffix)
+    if picture is not None:
+      with files.atomic_writer(str(path)) as out:
+        out.write(picture)
+    print(f"{title}: {path}\n{tables.text(rows)}\n")
+    parts = [tables.as_html(rows)]
+    if picture is not None:
+      parts.insert(0, page.image(picture, title))
+    sections.append(page.section(title, *parts))
+  files.write_text(
+    str(target.with_suffix(".html")),
+    page.page(
+      f"Study: {about['name']}",
+      sections,
+      footer=f"base {about['base']}, seeds {about['seeds']}",
+    ),
+  )
+
+
+if __name__ == "__main__":
+  program.run(main)
