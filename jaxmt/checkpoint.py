@@ -82,6 +82,45 @@ def read(directory: pathlib.Path) -> tuple[Values, dict]:
     raise Damaged(f"unknown entry {error}") from error
 
 
+class Partial:
+  """A folder of artefacts by name: what an unfinished stage has done so far.
+
+  One process at a time writes to it. A damaged artefact counts as absent.
+  """
+
+  def __init__(self, folder: pathlib.Path):
+    """Uses `folder`, which is made if it is not there."""
+    self._folder = folder
+    folder.mkdir(parents=True, exist_ok=True)
+
+  def get(self, name: str) -> Values | None:
+    """Returns the values written under a name, None if there are none."""
+    directory = self._folder / name
+    if not directory.exists():
+      return None
+    try:
+      return read(directory)[0]
+    except Damaged:
+      shutil.rmtree(directory)
+      return None
+
+  def put(self, name: str, values: Mapping[str, Any]) -> None:
+    """Writes values under a name, atomically."""
+    self.drop(name)
+    write(self._folder / name, values, {})
+
+  def drop(self, name: str) -> None:
+    """Removes what was written under a name, if anything was."""
+    directory = self._folder / name
+    if not directory.exists():
+      return
+    # Renamed first: a half-removed folder must not look like an artefact.
+    doomed = directory.with_name(f".{name}.dropped")
+    shutil.rmtree(doomed, ignore_errors=True)
+    os.rename(directory, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
 def file_digest(path: pathlib.Path | str) -> str:
   """Returns the SHA-256 of a file's bytes."""
   try:

@@ -1,29 +1,57 @@
-"""Experiments: which stages run, and what people see of them.
+"""Experiments: which stages run, for which systems.
 
 `launch/train.py` runs one, `launch/sweep.py` many. A config of the shape of
 `ExperimentConfig` says what; `configs/` has them.
+
+    corpus -> align -> lm, grammar -> tune -> decode          the baseline
+                          theta -> mix -> tune -> decode      other systems
+                                              -> evaluate
+
+Glossing, without grammar or search, is the floor under all systems.
 """
 
 import dataclasses
-import io
-import zipfile
 from typing import Any
 
 import ml_collections
-import numpy as np
 
 from jaxmt import config as config_lib
-from jaxmt import pipeline, provenance
-from jaxmt.data import files
+from jaxmt import experiment_report, pipeline, systems
 from jaxmt.data.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
+from jaxmt.experiment_report import Outcome
 from jaxmt.pipeline import Artefact, Run
-from jaxmt.report import page, plots, tables
-from jaxmt.stages import align, corpus, evaluate, gloss, lm
+from jaxmt.stages import (
+  align,
+  corpus,
+  decode,
+  evaluate,
+  gloss,
+  grammar,
+  lm,
+  mixing,
+  tuning,
+)
+from jaxmt.stages import theta as theta_stage
 from jaxmt.stages.align import AlignStageConfig
 from jaxmt.stages.corpus import FilesConfig
 from jaxmt.stages.evaluate import EvaluateConfig
+from jaxmt.stages.grammar import GrammarStageConfig
 from jaxmt.stages.lm import LmStageConfig
+from jaxmt.stages.mixing import MixConfig
+from jaxmt.stages.system import SearchStageConfig
+from jaxmt.stages.theta import ThetaStageConfig
+from jaxmt.stages.tuning import TuneStageConfig, TuningConfig
+from jaxmt.train.config import ThetaConfig
+
+GLOSS = "gloss"
+# Settings that others decide: not to be set by hand.
+_DERIVED = (
+  ("data", "synthetic", "seed"),
+  ("theta", "method"),
+  ("theta", "counts"),
+  ("evaluate", "part"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,15 +60,19 @@ class DataConfig:
 
   Attributes:
     kind: "synthetic" for the embedded corpus, or "files".
-    synthetic: the embedded corpus; its seed is the experiment's.
+    synthetic: the embedded corpus.
+    seed: of the embedded corpus; below 0 it is the experiment's.
     files: the files.
+    reverse: translate from target to source; there are no trees then.
   """
 
   kind: str = "synthetic"
   synthetic: SyntheticConfig = dataclasses.field(
     default_factory=SyntheticConfig
   )
+  seed: int = -1
   files: FilesConfig = dataclasses.field(default_factory=FilesConfig)
+  reverse: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,18 +82,55 @@ class ExperimentConfig:
   Attributes:
     seed: of everything random.
     data: the corpus.
-    aligners: alignment models; each makes a system of its own.
-    align: settings they share.
+    align: how words are linked.
     lm: the language model.
+    grammar: the rules.
+    search: how to decode, in tuning and test.
+    tune: how weights are tuned.
+    systems: names of `jaxmt.systems.SYSTEMS`, the baseline first; none leaves
+      only the floor.
+    theta: settings that all systems with trained θ share.
+    interpolation: b of equation (12): share of the baseline's probabilities in
+      the trained ones; 0 for none.
+    epochs: T of figure 6: how often θ is trained and weights are tuned.
     evaluate: metrics and significance test.
   """
 
   seed: int = 0
   data: DataConfig = dataclasses.field(default_factory=DataConfig)
-  aligners: tuple[str, ...] = ("diagonal", "hmm", "given")
   align: AlignStageConfig = dataclasses.field(default_factory=AlignStageConfig)
   lm: LmStageConfig = dataclasses.field(default_factory=LmStageConfig)
+  grammar: GrammarStageConfig = dataclasses.field(
+    default_factory=GrammarStageConfig
+  )
+  search: SearchStageConfig = dataclasses.field(
+    default_factory=SearchStageConfig
+  )
+  tune: TuneStageConfig = dataclasses.field(default_factory=TuneStageConfig)
+  systems: tuple[str, ...] = (systems.PRIMARY,)
+  theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
+  interpolation: float = 0.5
+  epochs: int = 1
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
+
+
+def defaults() -> ml_collections.ConfigDict:
+  """Returns every setting with its default, for config files to change."""
+  config = ml_collections.ConfigDict(_tree(ExperimentConfig()))
+  for *parents, name in _DERIVED:
+    node = config
+    for parent in parents:
+      node = node[parent]
+    del node[name]
+  return config
+
+
+def _tree(value: Any) -> Any:
+  """A dataclass as nested dicts; tuples stay, as flags want them."""
+  if not dataclasses.is_dataclass(value):
+    return value
+  fields = dataclasses.fields(value)
+  return {field.name: _tree(getattr(value, field.name)) for field in fields}
 
 
 def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
@@ -72,7 +141,19 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
       f"config key 'data.kind': '{frozen.data.kind}' is neither 'synthetic'"
       " nor 'files'"
     )
-  embedded = dataclasses.replace(frozen.data.synthetic, seed=frozen.seed)
+  grammar.check(frozen.grammar)
+  tuning.check(frozen.tune)
+  systems.check(frozen.systems, frozen.theta)
+  for name in frozen.systems:
+    theta_stage.check(
+      _theta_config(frozen, name), provenance=frozen.grammar.provenance
+    )
+  if not 0 <= frozen.interpolation <= 1:
+    raise InputError("config key 'interpolation' is not between 0 and 1")
+  if frozen.epochs < 1:
+    raise InputError("config key 'epochs' must be at least 1")
+  seed = frozen.seed if frozen.data.seed < 0 else frozen.data.seed
+  embedded = dataclasses.replace(frozen.data.synthetic, seed=seed)
   data = dataclasses.replace(frozen.data, synthetic=embedded)
   return dataclasses.replace(frozen, data=data)
 
@@ -84,151 +165,145 @@ def run(run: Run, config: ExperimentConfig) -> str:
     The comparison as a text table.
   """
   text = _corpus(run, config.data)
-  links = {
-    model: run.stage(
-      f"align-{model}",
-      align.align,
-      config=dataclasses.replace(config.align, model=model),
-      corpus=text,
-    )
-    for model in config.aligners
-  }
+  links = run.stage("align", align.align, config=config.align, corpus=text)
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
-  choice = gloss.GlossConfig(part=config.evaluate.part)
-  systems = {
-    f"gloss_{name}": run.stage(
-      f"gloss-{name}", gloss.gloss, config=choice, corpus=text, links=found
+  made = {}
+  rules = None
+  if config.systems:
+    rules = run.stage(
+      "grammar",
+      grammar.extract,
+      config=config.grammar,
+      corpus=text,
+      links=links,
     )
-    for name, found in links.items()
-  }
-  systems["copy"] = run.stage("copy", gloss.copy, config=choice, corpus=text)
-  scores = run.stage(
-    "evaluate",
-    evaluate.evaluate,
-    config=config.evaluate,
+    made = _systems(run, config, corpus=text, grammar=rules, lm=model)
+  floor = run.stage(
+    "gloss",
+    gloss.gloss,
+    config=gloss.GlossConfig(),
     corpus=text,
-    **systems,
+    links=links,
   )
-  described = run.stage("describe", corpus.describe, corpus=text)
-  return _publish(run, config, described, links, model, systems, scores, text)
+  translations = {name: own["decode"] for name, own in made.items()}
+  scores = {
+    part: run.stage(
+      f"evaluate-{part}",
+      evaluate.evaluate,
+      config=dataclasses.replace(config.evaluate, part=part),
+      resumable=False,
+      corpus=text,
+      **translations,
+      gloss=floor,
+    )
+    for part in corpus.PARTS
+  }
+  outcome = Outcome(
+    config=config,
+    corpus=text,
+    described=run.stage("describe", corpus.describe, corpus=text),
+    links=links,
+    lm=model,
+    grammar=rules,
+    systems=made,
+    translations={**translations, GLOSS: floor},
+    scores=scores,
+  )
+  return experiment_report.publish(run, outcome)
 
 
 def _corpus(run: Run, config: DataConfig) -> Artefact:
+  text = _given_corpus(run, config)
+  if not config.reverse:
+    return text
+  return run.stage("reverse", corpus.reverse, corpus=text)
+
+
+def _given_corpus(run: Run, config: DataConfig) -> Artefact:
   if config.kind == "synthetic":
     return run.stage("corpus", corpus.embedded, config=config.synthetic)
   inputs = {
     parameter: pipeline.source_file(path)
     for parameter, path in corpus.input_paths(config.files).items()
   }
-  return run.stage("corpus", corpus.from_files, config=config.files, **inputs)
-
-
-def comparison(scores: Artefact, metrics: tuple[str, ...]) -> list[dict]:
-  """Returns one row for each system: its scores, `*` where p < 0.05."""
-  rows: dict[str, dict[str, Any]] = {}
-  for row in scores["rows"]:
-    own = rows.setdefault(row["system"], {"system": row["system"]})
-    mark = "*" if row.get("p_value", 1.0) < 0.05 else ""
-    own[row["metric"]] = f"{row['score']:.2f}{mark}"
-  return [
-    {key: row[key] for key in ("system", *metrics)} for row in rows.values()
-  ]
-
-
-def _publish(run, config, described, links, model, systems, scores, text):
-  """Writes results.json, statistics.npz and report.html; returns the table."""
-  found: dict[str, dict[str, float]] = {}
-  for row in scores["rows"]:
-    found.setdefault(row["system"], {})[row["metric"]] = row["score"]
-  aligned = [
-    {"model": name, **artefact.values.get("metrics", {})}
-    for name, artefact in links.items()
-  ]
-  for row in aligned:
-    row.pop("perplexity", None)
-  run.write_json(
-    "results.json",
-    {
-      "systems": found,
-      "baseline": next(iter(systems)),
-      "signatures": scores["signatures"],
-      "alignment": aligned,
-      "language_model": model["metrics"],
-      "corpus": described["rows"],
-    },
+  return run.stage(
+    "corpus",
+    corpus.from_files,
+    config=config.files,
+    resumable=False,
+    **inputs,
   )
-  arrays = {
-    f"{system}/{metric}": scores[f"statistics_{metric}"][number]
-    for metric in config.evaluate.metrics
-    for number, system in enumerate(systems)
-  }
-  _write_arrays(str(run.workdir / "statistics.npz"), arrays)
-  table = comparison(scores, config.evaluate.metrics)
-  samples = _samples(text, systems, config.evaluate.part)
-  html = _report(config, table, described, aligned, model, scores, samples)
-  files.write_text(str(run.workdir / "report.html"), html)
-  parts = [
-    ("Corpus", tables.text(described["rows"])),
-    ("Alignment against the given links", tables.text(aligned)),
-    (
-      f"Language model, order {config.lm.order}",
-      tables.text([model["metrics"]]),
-    ),
-    (
-      f"Systems on {config.evaluate.part} (*: differs from "
-      f"{next(iter(systems))}, p < 0.05)",
-      tables.text(table),
-    ),
-  ]
-  return "\n\n".join(f"{title}\n\n{body}" for title, body in parts)
 
 
-def _write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
-  """Writes an npz without time stamps: equal arrays give equal bytes."""
-  with files.atomic_writer(path) as out:
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-      for name, array in arrays.items():
-        buffer = io.BytesIO()
-        np.save(buffer, array, allow_pickle=False)
-        archive.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getvalue())
-
-
-def _samples(text, systems, part: str) -> list[dict[str, str]]:
-  """The first sentences with what each system makes of them."""
-  return [
-    {
-      "source": text[f"{part}_source"][number],
-      "reference": text[f"{part}_references"][number][0],
-      **{name: s["hypothesis"][number] for name, s in systems.items()},
-    }
-    for number in range(min(8, len(text[f"{part}_source"])))
-  ]
-
-
-def _report(config, table, described, aligned, model, scores, samples) -> str:
-  metric = config.evaluate.metrics[0]
-  rows = [row for row in scores["rows"] if row["metric"] == metric]
-  chart = plots.bars(
-    {row["system"]: row["score"] for row in rows},
-    label=f"{metric} on {config.evaluate.part} (95 % interval)",
-    errors={row["system"]: row.get("margin", 0.0) for row in rows},
+def _systems(
+  run: Run, config: ExperimentConfig, **shared: Artefact
+) -> dict[str, dict[str, Artefact]]:
+  """Makes every system: its stages by name."""
+  wanted = TuningConfig(
+    tune=config.tune, search=config.search, seed=config.seed
   )
-  pictures = [page.image(chart, "scores of the systems")] if chart else []
-  commit = provenance.commit()["commit"] or "unknown"
-  signatures = [
-    {"metric": name, "signature": value}
-    for name, value in scores["signatures"].items()
-  ]
-  return page.page(
-    "jaxmt experiment",
-    [
-      page.section("Comparison", tables.as_html(table), *pictures),
-      page.section("Examples", tables.as_html(samples)),
-      page.section("Corpus", tables.as_html(described["rows"])),
-      page.section("Alignment", tables.as_html(aligned)),
-      page.section("Language model", tables.as_html([model["metrics"]])),
-      page.section("Signatures", tables.as_html(signatures)),
-      page.section("Config", page.preformatted(config_lib.to_json(config))),
-    ],
-    footer=f"commit {commit}",
+  made: dict[str, dict[str, Artefact]] = {}
+  for name in config.systems:
+    theta: dict[str, Artefact] = {}
+    stages: dict[str, Artefact] = {}
+    for epoch in range(config.epochs):
+      mark = f"{name}-{epoch + 1}" if epoch else name
+      if name != systems.PRIMARY:
+        before = stages or made[systems.PRIMARY]
+        stages |= _theta(run, config, name, mark, before, shared)
+        theta = {"theta": stages["theta"]}
+      stages["tune"] = run.stage(
+        f"tune-{mark}",
+        tuning.tune,
+        config=wanted,
+        resumable=True,
+        **shared,
+        **theta,
+      )
+      if name == systems.PRIMARY:
+        break
+    stages["decode"] = run.stage(
+      f"decode-{name}",
+      decode.translate,
+      config=config.search,
+      resumable=False,
+      tuned=stages["tune"],
+      **shared,
+      **theta,
+    )
+    made[name] = stages
+  return made
+
+
+def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
+  theta = systems.theta_config(name, config.theta)
+  return ThetaStageConfig(theta=theta, search=config.search)
+
+
+def _theta(
+  run: Run,
+  config: ExperimentConfig,
+  name: str,
+  mark: str,
+  before: dict[str, Artefact],
+  shared: dict[str, Artefact],
+) -> dict[str, Artefact]:
+  """Trains θ with the weights and, from the second epoch on, the θ `before`."""
+  earlier = {"theta": before["theta"]} if "theta" in before else {}
+  learned = run.stage(
+    f"theta-{mark}",
+    theta_stage.learn,
+    config=_theta_config(config, name),
+    resumable=True,
+    tuned=before["tune"],
+    **shared,
+    **earlier,
   )
+  mixed = run.stage(
+    f"mix-{mark}",
+    mixing.mix,
+    config=MixConfig(weight=config.interpolation),
+    grammar=shared["grammar"],
+    learned=learned,
+  )
+  return {"learned": learned, "theta": mixed}

@@ -131,6 +131,21 @@ def to_host(tree: Any) -> Any:
   return jax.tree.map(fetch, tree)
 
 
+def sum_over_processes(array: np.ndarray) -> np.ndarray:
+  """Returns the sum of every process's int64 array of the same shape.
+
+  Whole numbers, so that the result does not depend on the order; they cross
+  as halves, because devices may not have 64-bit integers.
+  """
+  if array.dtype != np.int64:
+    raise ValueError(f"{array.dtype} is not int64")
+  if jax.process_count() == 1:
+    return array
+  halves = np.ascontiguousarray(array).reshape(-1).view(np.int32)
+  every = np.asarray(multihost_utils.process_allgather(halves))
+  return every.view(np.int64).sum(axis=0).reshape(array.shape)
+
+
 def data_parallel(
   function: Callable,
   *,

@@ -80,6 +80,7 @@ class Run:
     function: Callable[..., dict[str, Any]],
     *,
     config: Any = None,
+    resumable: bool = False,
     **inputs: Artefact | SourceFile,
   ) -> Artefact:
     """Returns the artefact of `function(config, **inputs)`, made or reused.
@@ -91,6 +92,9 @@ class Run:
         also goes to `metrics.jsonl`. It receives the values of each input
         artefact, or the path of each source file.
       config: the config part it depends on, passed as first argument.
+      resumable: the function takes `partial`, a `checkpoint.Partial` in which
+        it keeps what it has done. It is still there when the stage was killed
+        and is run again, and gone when the stage is finished.
       **inputs: earlier artefacts, source files.
     """
     key = _key(name, function, config, inputs)
@@ -100,7 +104,9 @@ class Run:
       found = self._find(name, directory)
       reused = found is not None
       if found is None:
-        found = self._make(name, function, config, inputs, directory, key)
+        found = self._make(
+          name, function, config, inputs, directory, key, resumable
+        )
     values, meta = found
     artefact = Artefact(
       key=key, values=values, seconds=meta["seconds"], reused=reused
@@ -119,19 +125,24 @@ class Run:
       shutil.rmtree(directory)
       return None
 
-  def _make(self, name, function, config, inputs, directory, key):
+  def _make(self, name, function, config, inputs, directory, key, resumable):
     progress.say(f"[{name}] running")
     start = time.perf_counter()
-    arguments = {
+    arguments: dict[str, Any] = {
       parameter: value.path
       if isinstance(value, SourceFile)
       else dict(value.values)
       for parameter, value in inputs.items()
     }
+    partial = self.store / ".partial" / directory.name
+    if resumable:
+      arguments["partial"] = checkpoint.Partial(partial)
     values = function(config, **arguments)
     seconds = round(time.perf_counter() - start, 3)
     meta = {"stage": name, "key": key, "seconds": seconds}
     checkpoint.write(directory, values, meta)
+    if resumable:
+      shutil.rmtree(partial)
     progress.say(f"[{name}] done in {seconds:.1f} s")
     return checkpoint.read(directory)
 

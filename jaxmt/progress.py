@@ -23,6 +23,11 @@ def say(text: str) -> None:
   print(text, file=sys.stderr, flush=True)
 
 
+def clock() -> float:
+  """Returns seconds since some moment, for differences."""
+  return time.perf_counter()
+
+
 def track(
   items: Iterable[Item], *, label: str, total: int | None = None
 ) -> Iterator[Item]:

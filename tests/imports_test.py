@@ -15,6 +15,7 @@ ALLOWED = {
   "errors": set(),
   "threads": set(),
   "kernel_cache": set(),
+  "kernel_locator": {"kernel_cache"},
   "data": {"errors"},
   "parallel": {"errors"},
   "align": {"errors", "data", "parallel"},
@@ -56,13 +57,23 @@ ALLOWED["tune"] = {
   "features",
   "grammar",
   "chart",
+  "lm",
   "parallel",
 }
-ALLOWED["train"] = ALLOWED["tune"] | {"tune", "align", "lm"}
+ALLOWED["train"] = ALLOWED["tune"] | {"tune", "align", "lm", "runner"}
 ALLOWED["models"] = {"errors", "data", "features"}
 ALLOWED["report"] = {"errors", "data"}
-ALLOWED["stages"] = ALLOWED["train"] | {"train", "progress"}
-ALLOWED["study"] = {"errors", "config"}
+ALLOWED["stages"] = ALLOWED["train"] | {"train", "progress", "runner"}
+ALLOWED["systems"] = {"errors", "train"}
+ALLOWED["tuning"] = ALLOWED["tune"] | {"tune", "report", "checkpoint"}
+ALLOWED["experiment_report"] = {
+  "config",
+  "data",
+  "pipeline",
+  "provenance",
+  "report",
+}
+ALLOWED["study"] = {"errors", "config", "report"}
 
 # Modules that may open files, run programs or read the clock.
 IMPURE = {
@@ -70,6 +81,7 @@ IMPURE = {
   "data/files.py",
   "threads.py",
   "kernel_cache.py",
+  "kernel_locator.py",
   "checkpoint.py",
   "pipeline.py",
   "progress.py",
@@ -80,6 +92,7 @@ IMPURE = {
   "experiment.py",
   "runner.py",
   "parallel.py",
+  "tuning.py",
 }
 WORLD = {"os", "pathlib", "shutil", "subprocess", "tempfile", "time"}
 

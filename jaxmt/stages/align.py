@@ -8,6 +8,7 @@ from jaxmt.align import config as align_config
 from jaxmt.align import em, evaluate, symmetrize
 from jaxmt.data import links as links_lib
 from jaxmt.data import vocabulary
+from jaxmt.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ def align(
   given = corpus.get("train_links")
   if config.model == "given":
     if given is None:
-      raise ValueError("the corpus has no links of its own")
+      raise InputError("config key 'align.model': 'given', but no links are")
     return {"links": given}
   source, _ = vocabulary.intern(corpus["train_source"])
   target, _ = vocabulary.intern(corpus["train_target"])

@@ -78,6 +78,30 @@ def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
   return made
 
 
+def reverse(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
+  """Turns a corpus round: source becomes target.
+
+  The first reference of tune and test becomes their source. Trees are of the
+  old source, so they are left out.
+  """
+  del config
+  made: dict[str, Any] = {
+    "train_source": corpus["train_target"],
+    "train_target": corpus["train_source"],
+  }
+  if "train_links" in corpus:
+    parsed = links.parse_links(corpus["train_links"])
+    turned = [
+      " ".join(f"{t}-{s}" for t, s in sorted(row[:, ::-1].tolist()))
+      for row in (parsed[n] for n in range(len(parsed)))
+    ]
+    made["train_links"] = turned
+  for part in PARTS:
+    made[f"{part}_source"] = [row[0] for row in corpus[f"{part}_references"]]
+    made[f"{part}_references"] = [[line] for line in corpus[f"{part}_source"]]
+  return made
+
+
 def describe(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
   """Returns "rows": sentences, words, types, lengths and unknown words."""
   del config

@@ -34,7 +34,7 @@ def evaluate(
   Args:
     config: see `EvaluateConfig`.
     corpus: as `jaxmt.stages.corpus` makes it.
-    **systems: for each system an artefact with "hypothesis" lines.
+    **systems: for each system an artefact with "{part}_hypothesis" lines.
 
   Returns:
     "rows": a list of dicts, one for each system and metric (see
@@ -45,9 +45,8 @@ def evaluate(
   settings = evaluation.Settings(
     metrics=config.metrics, tokenize=config.tokenize
   )
-  scored = evaluation.evaluate(
-    references, [system["hypothesis"] for system in systems.values()], settings
-  )
+  lines = [made[f"{config.part}_hypothesis"] for made in systems.values()]
+  scored = evaluation.evaluate(references, lines, settings)
   plan = comparison.Plan(paired=len(systems) > 1, test=config.test)
   counts = {len(row) for row in references}
   rows, signatures, statistics = [], {}, {}

@@ -13,6 +13,7 @@ import numpy as np
 from jaxmt.data import links as links_lib
 from jaxmt.data import vocabulary
 from jaxmt.data.ragged import Ragged
+from jaxmt.stages.corpus import PARTS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,11 +21,9 @@ class GlossConfig:
   """How to gloss.
 
   Attributes:
-    part: what to gloss, "tune" or "test".
     drop_unlinked: whether words that are mostly unlinked are left out.
   """
 
-  part: str = "test"
   drop_unlinked: bool = True
 
 
@@ -75,7 +74,7 @@ def best_translations(
 def gloss(
   config: GlossConfig, *, corpus: dict[str, Any], links: dict[str, Any]
 ) -> dict[str, Any]:
-  """Glosses a part of the corpus with the most frequent translations.
+  """Glosses tune and test with the most frequent translations.
 
   Args:
     config: see `GlossConfig`.
@@ -99,24 +98,21 @@ def gloss(
     target_size=len(target_words),
     drop_unlinked=config.drop_unlinked,
   )
-  ids, words = vocabulary.intern(corpus[f"{config.part}_source"])
-  known = np.array([source_words.index.get(w, -1) for w in words], np.int64)
-  choice = np.where(known >= 0, best[known], -2)
-  spelled = [
-    word if t == -2 else "" if t == -1 else target_words.words[t]
-    for word, t in zip(words, choice.tolist(), strict=True)
-  ]
-  lines = [
-    " ".join(spelled[i] for i in ids[row].tolist() if spelled[i])
-    for row in range(len(ids))
-  ]
-  unknown = int(np.sum(known[ids.flat] < 0)) if len(ids.flat) else 0
-  return {
-    "hypothesis": lines,
-    "metrics": {"unknown_words": unknown, "words": len(ids.flat)},
-  }
-
-
-def copy(config: GlossConfig, *, corpus: dict[str, Any]) -> dict[str, Any]:
-  """Returns the source itself: what a system that does nothing scores."""
-  return {"hypothesis": list(corpus[f"{config.part}_source"])}
+  made: dict[str, Any] = {"metrics": {}}
+  for part in PARTS:
+    ids, words = vocabulary.intern(corpus[f"{part}_source"])
+    known = np.array([source_words.index.get(w, -1) for w in words], np.int64)
+    choice = np.where(known >= 0, best[known], -2)
+    spelled = [
+      word if t == -2 else "" if t == -1 else target_words.words[t]
+      for word, t in zip(words, choice.tolist(), strict=True)
+    ]
+    made[f"{part}_hypothesis"] = [
+      " ".join(spelled[i] for i in ids[row].tolist() if spelled[i])
+      for row in range(len(ids))
+    ]
+    made["metrics"] |= {
+      f"{part}_unknown": int(np.sum(known[ids.flat] < 0)),
+      f"{part}_words": len(ids.flat),
+    }
+  return made

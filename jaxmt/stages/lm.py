@@ -28,7 +28,9 @@ def language_model(
   """Estimates a model and scores the references of tune and test with it.
 
   Returns:
-    "arpa": the model's lines; "metrics": perplexities and unknown words.
+    "arpa": the model's lines; the arrays of the automaton by their names in
+    `tables.Tables`, its numbers in "facts"; "metrics": perplexities and
+    unknown words.
   """
   sentences, words = text.encode_corpus(
     corpus["train_target"], skip_symbols=True
@@ -52,4 +54,17 @@ def language_model(
     metrics[f"{part}_perplexity"] = round(host.perplexities(scores)[0], 3)
     metrics[f"{part}_unknown"] = int(np.sum(scores.unknown))
   arpa = b"".join(arpa_write.format_arpa(model)).decode("utf-8")
-  return {"arpa": arpa.removesuffix("\n").split("\n"), "metrics": metrics}
+  return {
+    "arpa": arpa.removesuffix("\n").split("\n"),
+    "check": table.check,
+    "follow": table.follow,
+    "score": table.score,
+    "length": table.length,
+    "words": list(table.words),
+    "facts": {
+      "begin": int(table.begin),
+      "order": int(table.order),
+      "ngrams": int(table.ngrams),
+    },
+    "metrics": metrics,
+  }

@@ -8,24 +8,47 @@ import pytest
 
 from tests import util
 
-TINY = (
+FLOOR = (
   "--config=configs/quickstart.py",
   "--config.data.synthetic.train=120",
   "--config.data.synthetic.tune=20",
   "--config.data.synthetic.test=20",
-  "--config.aligners=('given',)",
+  "--config.align.model=given",
+  "--config.systems=()",
 )
-OUTPUTS = ("results.json", "statistics.npz")
+# Small in every respect, and all batches of one shape: little to compile.
+TINY = (
+  *FLOOR[:-1],
+  "--config.systems=('primary','augmented-forest')",
+  "--config.data.synthetic.max_length=12",
+  "--config.grammar.hiero.max_words=3",
+  "--config.grammar.trees.max_size=2",
+  "--config.search.beam=8",
+  "--config.search.pop=30",
+  "--config.search.span=6",
+  "--config.tune.rounds=1",
+  "--config.tune.nbest=20",
+  "--config.theta.iterations=1",
+  "--config.theta.train_beam=20",
+  "--config.theta.train_pop=40",
+  "--config.theta.k=8",
+  "--config.theta.margin=3",
+)
 
 
 def train(workdir, *flags):
+  # Tuples given twice add up: a flag replaces the one in TINY.
+  names = {flag.partition("=")[0] for flag in flags}
+  kept = [flag for flag in TINY if flag.partition("=")[0] not in names]
   return util.run_program(
-    "launch/train.py", *TINY, f"--workdir={workdir}", *flags
+    "launch/train.py", *kept, f"--workdir={workdir}", *flags
   )
 
 
 def outputs(workdir):
-  return [(workdir / name).read_bytes() for name in OUTPUTS]
+  results = json.loads((workdir / "results.json").read_text())
+  del results["measures"]  # seconds
+  return results, (workdir / "statistics.npz").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -39,25 +62,31 @@ def whole(tmp_path_factory):
 
 def test_results_table_and_report(whole):
   workdir, done = whole
-  assert "gloss_given" in done.stdout and "bleu" in done.stdout
+  names = {"primary", "augmented-forest", "gloss"}
+  assert all(name in done.stdout for name in ("bleu", *names))
   results = json.loads((workdir / "results.json").read_text())
-  assert set(results["systems"]) == {"gloss_given", "copy"}
-  assert results["systems"]["gloss_given"]["bleu"] > 0
-  assert results["systems"]["copy"]["ter"] > 90
+  assert set(results["systems"]) == set(results["tune"]) == names
+  bleu = {name: own["bleu"] for name, own in results["systems"].items()}
+  assert bleu["primary"] > bleu["gloss"] > 0
+  assert bleu["augmented-forest"] > bleu["gloss"]
+  assert results["baseline"] == "primary"
+  assert set(results["significance"]) == names - {"primary"}
   assert "nrefs:3" in results["signatures"]["bleu"]
+  measures = results["measures"]["augmented-forest"]
+  assert measures["seconds"] > 0 and measures["sentences_per_second"] > 0
   stages = [
     json.loads(line)["stage"]
     for line in (workdir / "metrics.jsonl").read_text().splitlines()
   ]
-  assert stages[0] == "corpus" and "evaluate" in stages
+  assert stages[0] == "corpus" and "theta-augmented-forest" in stages
   html = (workdir / "report.html").read_text()
-  assert "<table>" in html and "data:image/png" in html
+  assert html.count("data:image/png") >= 2 and "Examples" in html
   run = json.loads((workdir / "run.json").read_text())
   assert run["status"] == "finished"
   assert run["config"]["data"]["synthetic"]["train"] == 120
 
 
-@pytest.mark.parametrize("stage", ["corpus", "lm", "evaluate"])
+@pytest.mark.parametrize("stage", ["corpus", "tune-primary", "evaluate-test"])
 def test_sigkill_in_a_stage_then_resume(whole, tmp_path, stage):
   with subprocess.Popen(
     [sys.executable, "launch/train.py", *TINY, f"--workdir={tmp_path}"],
@@ -80,19 +109,32 @@ def test_sigkill_in_a_stage_then_resume(whole, tmp_path, stage):
     assert "[corpus] reused" in resumed.stderr
 
 
-def test_changed_config_redoes_only_what_depends_on_it(whole, tmp_path):
-  first = train(tmp_path)
-  assert first.returncode == 0
-  second = train(tmp_path, "--config.lm.order=2")
-  assert "[corpus] reused" in second.stderr
-  assert "[lm] running" in second.stderr
-  assert "[evaluate] reused" in second.stderr
+def test_changed_config_redoes_only_what_depends_on_it(whole):
+  workdir, _ = whole
+  before = outputs(workdir)
+  again = train(workdir, "--config.systems=('primary',)")
+  assert again.returncode == 0, again.stderr
+  assert "[tune-primary] reused" in again.stderr
+  assert "[evaluate-test] running" in again.stderr
+  assert "theta" not in again.stderr
+  back = train(workdir)
+  assert "running" not in back.stderr
+  assert outputs(workdir) == before
 
 
-def test_seed_changes_the_corpus(whole, tmp_path):
-  other = train(tmp_path, "--config.seed=1")
-  assert other.returncode == 0
-  assert outputs(tmp_path) != outputs(whole[0])
+def test_seed_and_direction_change_the_corpus(tmp_path):
+  found = []
+  for number, flags in enumerate(
+    ([], ["--config.seed=1"], ["--config.data.reverse=true"])
+  ):
+    workdir = tmp_path / str(number)
+    done = util.run_program(
+      "launch/train.py", *FLOOR, *flags, f"--workdir={workdir}"
+    )
+    assert done.returncode == 0, done.stderr
+    found.append(outputs(workdir)[0]["systems"])
+  assert list(found[0]) == ["gloss"]
+  assert found[0] != found[1] and found[0] != found[2]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +145,14 @@ def test_seed_changes_the_corpus(whole, tmp_path):
     (["--config=configs/none.py"], "configs/none.py"),
     (["--config=configs/real.py"], "'data.files.train_source' is empty"),
     (["--config=configs/quickstart.py:big"], "not one of small"),
+    (["--config.grammar.kind=hero"], "none of hiero, t2s, joint"),
+    (["--config.tune.method=mret"], "no method 'mret'"),
+    (["--config.tune.options=('a=1',)"], "no option 'a'"),
+    (["--config.systems=('forced',)"], "'primary' comes first"),
+    (["--config.systems=('primary','magic')"], "no 'magic'"),
+    (["--config.theta.k=0"], "k must be at least 1"),
+    (["--config.interpolation=2.0"], "not between 0 and 1"),
+    (["--config.theta.counts=viterbi"], "config.theta.counts"),
   ],
 )
 def test_bad_configs_exit_2_with_one_line(tmp_path, flags, message):
@@ -138,7 +188,8 @@ def test_files_instead_of_the_embedded_corpus(tmp_path):
   references = f"('{tmp_path / 't'}',)"
   call = [
     "--config=configs/real.py",
-    "--config.aligners=('given',)",
+    "--config.align.model=given",
+    "--config.systems=()",
     f"--workdir={tmp_path / 'w'}",
     f"--config.data.files.tune_references={references}",
     f"--config.data.files.test_references={references}",
@@ -147,7 +198,7 @@ def test_files_instead_of_the_embedded_corpus(tmp_path):
   done = util.run_program("launch/train.py", *call)
   assert done.returncode == 0, done.stderr
   results = json.loads((tmp_path / "w" / "results.json").read_text())
-  assert results["systems"]["gloss_given"]["ter"] == 0
+  assert results["systems"]["gloss"]["ter"] == 0
   (tmp_path / "t").write_text("x\n")
   done = util.run_program("launch/train.py", *call)
   assert done.returncode == 2
@@ -159,7 +210,8 @@ def test_sweep_and_table(tmp_path):
   study.write_text(
     "BASE = 'configs/quickstart.py:small'\n"
     "_TINY = {'data.synthetic.train': 100, 'data.synthetic.tune': 10,\n"
-    "         'data.synthetic.test': 30, 'aligners': ('given',)}\n"
+    "         'data.synthetic.test': 30, 'align.model': 'given',\n"
+    "         'systems': ()}\n"
     "ABLATIONS = {'clean': {**_TINY, 'data.synthetic.noise': 0.0},\n"
     "             'noisy': {**_TINY, 'data.synthetic.noise': 0.9}}\n"
     "SEEDS = (0, 1)\n"

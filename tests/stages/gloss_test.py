@@ -57,11 +57,14 @@ def test_words_are_glossed_dropped_or_copied():
     "train_source": ["a b c", "b a"],
     "train_target": ["x y", "y x"],
     "tune_source": ["c b a", "", "新 a"],
+    "test_source": ["a a"],
   }
   done = gloss.gloss(
-    gloss.GlossConfig(part="tune"),
+    gloss.GlossConfig(),
     corpus=corpus,
     links={"links": ["0-0 1-1", "0-0 1-1"]},
   )
-  assert done["hypothesis"] == ["y x", "", "新 x"]
-  assert done["metrics"] == {"unknown_words": 1, "words": 5}
+  assert done["tune_hypothesis"] == ["y x", "", "新 x"]
+  assert done["test_hypothesis"] == ["x x"]
+  assert done["metrics"]["tune_unknown"] == 1
+  assert done["metrics"]["tune_words"] == 5

@@ -1,0 +1,39 @@
+"""Figure 8 of loss-augmented training: BLEU against beam width.
+
+    python launch/sweep.py --study=configs/ablations/figure08_beam.py \
+      --workdir=runs/figure08
+    python tools/plot.py runs/figure08
+
+The width is that of decoding, for both systems, and of training.
+"""
+
+BASE = "configs/quickstart.py:study"
+NOTE = "BLEU by beam width."
+SYSTEM = "primary"
+_BEAMS = (30, 50, 100, 150, 200)
+_NAMES = {"baseline": "primary", "loss-augmented": "augmented-forest"}
+ABLATIONS = {
+  f"beam-{beam}": {
+    "search.beam": beam,
+    "search.pop": max(200, beam * 5 // 2),
+    "theta.train_beam": beam,
+    "theta.train_pop": beam * 5 // 2,
+  }
+  for beam in _BEAMS
+}
+SEEDS = (0,)
+LAYOUT = {
+  "kind": "curves",
+  "x": "beam width",
+  "panels": [
+    {
+      "title": f"BLEU on {part}",
+      "y": part,
+      "series": {
+        label: [[beam, f"beam-{beam}", name] for beam in _BEAMS]
+        for label, name in _NAMES.items()
+      },
+    }
+    for part in ("tune", "test")
+  ],
+}

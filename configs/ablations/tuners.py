@@ -1,0 +1,50 @@
+"""Which tuning method is best? All on one embedded corpus, several seeds.
+
+    python launch/sweep.py --study=configs/ablations/tuners.py --workdir=runs/t
+    python tools/table.py runs/t
+
+The corpus is the same for all seeds: deviations are those of the methods. Every
+method starts from the same weights, the row "untuned".
+"""
+
+BASE = "configs/quickstart.py:study"
+NOTE = "Tuning methods with the decoder in the loop, from the same weights."
+SYSTEM = "primary"
+_SHARED = {
+  "data.seed": 0,
+  "data.synthetic.tune": 150,
+  "data.synthetic.test": 300,
+  "search.beam": 10,
+  "search.pop": 50,
+  "systems": ("primary",),
+  "tune.rounds": 8,
+}
+_METHODS = (
+  "mert",
+  "pro",
+  "kbmira",
+  "mira",
+  "perceptron",
+  "arow",
+  "ramp1",
+  "ramp2",
+  "ramp3",
+  "softramp1",
+  "softramp2",
+  "softramp3",
+  "softmax",
+  "softmax-margin",
+  "risk",
+  "annealed-risk",
+  "linear-bleu",
+  "xbleu",
+  "hinge",
+  "mse",
+  "zero-one",
+  "nelder-mead",
+)
+ABLATIONS = {
+  "untuned": {**_SHARED, "tune.rounds": 0},
+  **{name: {**_SHARED, "tune.method": name} for name in _METHODS},
+}
+SEEDS = (0, 1, 2)

@@ -1,0 +1,55 @@
+"""The systems an experiment can compare: ways to get rule probabilities θ.
+
+The first one of an experiment is its baseline. "primary" takes relative
+frequencies of extracted rules; all others train θ on the training text with the
+baseline's weights, mix it with the primary one, and tune again.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxmt.errors import InputError
+from jaxmt.train import config as train_config
+from jaxmt.train.config import ThetaConfig
+
+PRIMARY = "primary"
+# The methods of the loss-augmented training paper, section IV, by our names.
+SYSTEMS: Mapping[str, Mapping[str, Any]] = {
+  PRIMARY: {"method": "primary"},
+  "forced": {"method": "forced"},
+  "searn": {"method": "searn"},
+  "best-bleu": {"method": "best-bleu"},
+  **{
+    counts: {"method": "likelihood", "counts": counts}
+    for counts in train_config.COUNTS
+  },
+  **{
+    f"augmented-{counts}": {"method": "loss-augmented", "counts": counts}
+    for counts in train_config.COUNTS
+  },
+}
+
+
+def check(names: Sequence[str], theta: ThetaConfig) -> None:
+  """Raises `InputError` if a system or a setting does not exist."""
+  for name in names:
+    if name not in SYSTEMS:
+      raise InputError(
+        f"config key 'systems': no '{name}'; there are: {', '.join(SYSTEMS)}"
+      )
+  if len(set(names)) < len(names):
+    raise InputError("config key 'systems': a name stands twice")
+  if names and names[0] != PRIMARY:
+    raise InputError(
+      f"config key 'systems': '{PRIMARY}' comes first, the others start from it"
+    )
+  try:
+    train_config.check(theta)
+  except ValueError as error:
+    raise InputError(f"config key 'theta': {error}") from error
+
+
+def theta_config(name: str, shared: ThetaConfig) -> ThetaConfig:
+  """Returns the training settings of a system."""
+  return dataclasses.replace(shared, **SYSTEMS[name])

@@ -1,0 +1,1 @@
+"""Learning θ: rule probabilities from derivations of the training text."""

@@ -1,0 +1,124 @@
+"""How θ is trained: the settings of every method, with the paper's defaults.
+
+Xiao, Wong and Zhu, "A loss-augmented approach to training syntactic machine
+translation systems" (2016), is "the paper" in this package; numbers of
+equations, figures and sections are its.
+"""
+
+import dataclasses
+
+METHODS = (
+  "primary",
+  "forced",
+  "searn",
+  "best-bleu",
+  "likelihood",
+  "loss-augmented",
+)
+COUNTS = ("viterbi", "nbest", "forest")
+FALLBACKS = ("extraction", "scaled", "nearest", "skip")
+LEAVE_ONE_OUT = ("none", "singletons", "counts")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ThetaConfig:
+  """Settings of `learn_theta` and of the baselines.
+
+  Attributes:
+    method: "primary" is relative frequency of all extracted rules; "forced"
+      one pass over the best derivations that reach the reference; "searn"
+      mixes those with what the beam search finds; "best-bleu" takes the best
+      of each n-best list; "likelihood" is Viterbi, n-best or forest training
+      on the derivations that reach the reference; "loss-augmented" the paper's
+      own.
+    counts: "viterbi" counts the best derivation, "nbest" the n best and
+      "forest" all, weighted by their posteriors.
+    alpha1: weight of the beam loss, equation (8).
+    alpha2: weight of the goodness loss.
+    k: the beam width of decoding, equation (10).
+    margin: k_m, ranks around k where the loss rises.
+    cost: C, the loss beyond.
+    goodness: "bleu" is equation (11); any other is a sentence metric of
+      `jaxmt.metrics.registry`.
+    scale: weights are multiplied by what makes that of ln p of the language
+      model this much; 0 leaves them. Tuners like MERT leave the scale open,
+      but the losses and the posteriors depend on it.
+    constraint: a derivation is used if its words' edit distance to the
+      reference is at most this share of the reference's words.
+    iterations: I of figure 5.
+    alpha: of add-alpha smoothing.
+    nbest: derivations of n-best counts, and of "best-bleu".
+    posterior_scale: augmented scores are multiplied by it before they become
+      posteriors.
+    fallback: what a sentence without admissible derivation gives: the counts
+      it gave at "extraction"; the same "scaled" to the number of rules of its
+      best derivation; that derivation, though it is not admissible
+      ("nearest"); or nothing ("skip").
+    leave_one_out: "counts" takes a sentence's own counts out of the θ it is
+      decoded with, "singletons" forbids rules that only it has, "none" does
+      neither.
+    searn_weight: share of what the search finds, in "searn".
+    train_beam: hypotheses per cell in training; well over k + margin.
+    train_pop: candidates scored per cell in training.
+    state: "lm" merges hypotheses as decoding does; "accumulators" only if
+      they match the reference alike too, which is exact and slow.
+    shard: sentences decoded and saved together.
+    workers: shards worked on at a time.
+    batch_cells: cells searched together.
+  """
+
+  method: str = "loss-augmented"
+  counts: str = "forest"
+  alpha1: float = 0.1
+  alpha2: float = 5.0
+  k: int = 30
+  margin: int = 10
+  cost: float = 10.0
+  goodness: str = "bleu"
+  scale: float = 1.0
+  constraint: float = 0.25
+  iterations: int = 5
+  alpha: float = 0.5
+  nbest: int = 100
+  posterior_scale: float = 1.0
+  fallback: str = "extraction"
+  leave_one_out: str = "none"
+  searn_weight: float = 0.5
+  train_beam: int = 100
+  train_pop: int = 250
+  state: str = "lm"
+  shard: int = 128
+  workers: int = 2
+  batch_cells: int = 4096
+
+
+def check(config: ThetaConfig) -> None:
+  """Raises `ValueError`, naming the field, for settings that make no sense."""
+  for name, known in (
+    ("method", METHODS),
+    ("counts", COUNTS),
+    ("fallback", FALLBACKS),
+    ("leave_one_out", LEAVE_ONE_OUT),
+  ):
+    if getattr(config, name) not in known:
+      raise ValueError(
+        f"{name} {getattr(config, name)!r} is none of {', '.join(known)}"
+      )
+  for name in ("k", "iterations", "nbest", "train_beam", "shard", "workers"):
+    if getattr(config, name) < 1:
+      raise ValueError(f"{name} must be at least 1")
+  for name in (
+    "alpha1",
+    "alpha2",
+    "cost",
+    "margin",
+    "constraint",
+    "alpha",
+    "scale",
+  ):
+    if getattr(config, name) < 0:
+      raise ValueError(f"{name} must not be negative")
+  if not 0 <= config.searn_weight <= 1:
+    raise ValueError("searn_weight must be between 0 and 1")
+  if config.train_pop < config.train_beam:
+    raise ValueError("train_pop must be at least train_beam")

@@ -1,0 +1,297 @@
+"""What training did to a sentence, to the rules, and to the search.
+
+Figure 1 of the paper: a derivation of the reference is good for nothing if the
+beam drops one of its parts on the way. `ranks` tells, for every span of such a
+derivation, how many competing hypotheses of the span have a better model score,
+under any model. A part beyond the beam width was lost there.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from jaxmt.chart import decoder, derivation, search_report
+from jaxmt.chart.decoder import DecodeConfig, Result
+from jaxmt.chart.derivation import Derivations
+from jaxmt.chart.model import Model, Source
+from jaxmt.chart.segments import advance
+from jaxmt.grammar import estimate
+from jaxmt.grammar import table as tables
+from jaxmt.grammar.match import GLUE, ORDINARY
+from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.train.wanted import Wanted
+
+
+def partial_scores(
+  model: Model, source: Source, derivations: Derivations
+) -> np.ndarray:
+  """Model scores of the parts of derivations, as hypotheses have them.
+
+  The language model reads a part's words without left context; parts that glue
+  has joined begin the sentence.
+
+  Returns:
+    float64 `[N]`, one for each node.
+  """
+  parts = _subtrees(derivations)
+  words = derivation.read_off(model, parts).words
+  values = derivation.features(model, source, parts, words)
+  names, units = model.feature_names, model.units
+  ids = derivation.lm_words(model, source, words)
+  size = len(model.table)
+  kind = np.append(model.table.kind, [Kind.PASS_THROUGH] * 2)
+  glue = kind[np.minimum(derivations.rule, size)] == Kind.GLUE
+  lm = model.lm
+  read = _read(
+    ids.flat,
+    ids.offsets,
+    np.where(glue, lm.begin, 0).astype(np.int32),
+    (lm.check, lm.follow, lm.score),
+  )
+  values[:, names.index(units.lm)] = units.lm_scale * read
+  weights = np.array([model.weights.get(name, 0.0) for name in names])
+  return values @ weights
+
+
+def _subtrees(derivations: Derivations) -> Derivations:
+  """Every node as a derivation of its own; nodes stand in preorder."""
+  number = len(derivations.rule)
+  sizes = np.ones(number, np.int64)
+  for node in range(number - 1, -1, -1):
+    below = derivations.child[node]
+    sizes[node] += sizes[below[below >= 0]].sum()
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+  shift = np.repeat(np.arange(number) - offsets[:-1], sizes)
+  place = np.arange(offsets[-1]) + shift
+  child = derivations.child[place]
+  return Derivations(
+    offsets=offsets,
+    rule=derivations.rule[place],
+    begin=derivations.begin[place],
+    end=derivations.end[place],
+    child=np.where(child >= 0, child - shift[:, None], -1).astype(np.int32),
+    score=np.zeros(number, np.float32),
+  )
+
+
+@njit(cache=True, nogil=True)
+def _read(words, offsets, states, table):
+  out = np.zeros(len(offsets) - 1)
+  for row in range(len(out)):
+    state = states[row]
+    for item in range(offsets[row], offsets[row + 1]):
+      gain, state = advance(table, state, words[item])
+      out[row] += gain
+  return out
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ranks:
+  """Where the parts of derivations stand in a search; N nodes.
+
+  Attributes:
+    rank: 1 + the hypotheses of the part's cell that score better, int64 `[N]`.
+    competing: how many hypotheses the cell has, int64 `[N]`.
+    gap: how far the part is behind the cell's best, float64 `[N]`.
+  """
+
+  rank: np.ndarray
+  competing: np.ndarray
+  gap: np.ndarray
+
+
+def ranks(
+  model: Model,
+  source: Source,
+  derivations: Derivations,
+  *,
+  config: DecodeConfig,
+  tolerance: float = 1e-3,
+) -> Ranks:
+  """Ranks every part of derivations among what a plain search finds.
+
+  Args:
+    model: whose scores count.
+    source: B sentences.
+    derivations: one for each.
+    config: how to search; its beam is how far ranks can be told.
+    tolerance: smaller differences of scores are rounding.
+  """
+  scores = partial_scores(model, source, derivations)
+  number = len(scores)
+  rank, competing = np.ones(number, np.int64), np.zeros(number, np.int64)
+  gap = np.zeros(number)
+  size = len(model.table)
+  kind = np.append(model.table.kind, [Kind.PASS_THROUGH] * 2)
+  glue = kind[np.minimum(derivations.rule, size)] == Kind.GLUE
+  for results in decoder.decode(model, source, config=config):
+    for result in results:
+      cells = _cells(result)
+      for place, row in enumerate(result.rows.tolist()):
+        for node in range(
+          derivations.offsets[row], derivations.offsets[row + 1]
+        ):
+          span = (derivations.begin[node], derivations.end[node])
+          category = GLUE if glue[node] else ORDINARY
+          cell = cells.get((place, *span, category))
+          if cell is None:
+            continue
+          found = result.beams.score[cell]
+          found = found[found > -1e29]
+          rank[node] = 1 + int(np.sum(found > scores[node] + tolerance))
+          competing[node] = len(found)
+          gap[node] = max(float(found.max(initial=-1e30)) - scores[node], 0.0)
+  return Ranks(rank=rank, competing=competing, gap=gap)
+
+
+def _cells(result: Result) -> dict[tuple[int, int, int, int], int]:
+  """Chart cells by (sentence, begin, end, category)."""
+  found = result.matches
+  keys = zip(
+    found.sentence.tolist(),
+    found.begin.tolist(),
+    found.end.tolist(),
+    found.category.tolist(),
+    strict=True,
+  )
+  return dict(zip(keys, result.layout.cell.tolist(), strict=True))
+
+
+def story(
+  model: Model,
+  source: Source,
+  row: int,
+  wanted: Derivations,
+  seen: dict[str, Ranks],
+  *,
+  beam: int,
+) -> list[dict[str, Any]]:
+  """One row for every rule of a sentence's derivation, short spans first.
+
+  Args:
+    model: names the rules.
+    source: the sentences.
+    row: which one.
+    wanted: their derivations.
+    seen: ranks under each model, by a name for it.
+    beam: the width of decoding; parts beyond it are marked as lost.
+  """
+  nodes = range(wanted.offsets[row], wanted.offsets[row + 1])
+  order = sorted(nodes, key=lambda n: (wanted.end[n] - wanted.begin[n], -n))
+  size = len(model.table)
+  base = source.ids.offsets[row]
+  words = [
+    source.words[number]
+    for number in source.copies[base : source.ids.offsets[row + 1]].tolist()
+  ]
+  out = []
+  for node in order:
+    rule = int(wanted.rule[node])
+    begin, end = int(wanted.begin[node]), int(wanted.end[node])
+    out.append(
+      {
+        "span": f"{begin}-{end}",
+        "source": " ".join(words[begin:end]),
+        "rule": tables.rule_text(model.table, rule) if rule < size else "copy",
+        **{name: _mark(one, node, beam) for name, one in seen.items()},
+      }
+    )
+  return out
+
+
+def _mark(one: Ranks, node: int, beam: int) -> str:
+  rank, competing = int(one.rank[node]), int(one.competing[node])
+  if rank > competing > 0:
+    return f"> {competing} (lost)"
+  return f"{rank} of {competing}" + (" (lost)" if rank > beam else "")
+
+
+def summary(
+  wanted: Wanted, seen: dict[str, Ranks], *, beam: int
+) -> list[dict[str, Any]]:
+  """How often the beam keeps the wanted derivations whole, for each model."""
+  derivations = wanted.derivations
+  lengths = np.diff(derivations.offsets)
+  row = np.repeat(np.arange(len(lengths)), lengths)
+  out = []
+  for name, one in seen.items():
+    lost = one.rank > beam
+    some = np.bincount(row, lost, minlength=len(lengths)) > 0
+    out.append(
+      {
+        "model": name,
+        "sentences": len(lengths),
+        "reference reached": int(wanted.exact.sum()),
+        "kept whole by the beam": int((~some & (lengths > 0)).sum()),
+        "parts lost %": round(100 * float(lost.mean()), 2) if len(row) else 0.0,
+        "mean rank": round(float(one.rank.mean()), 2) if len(row) else 0.0,
+        "at the best %": round(100 * float(np.mean(one.rank == 1)), 2)
+        if len(row)
+        else 0.0,
+      }
+    )
+  return out
+
+
+def moved_rules(
+  table: RuleTable, before: np.ndarray, after: np.ndarray, *, number: int
+) -> list[dict[str, Any]]:
+  """The rules that gained and lost most of P(r | source side).
+
+  Changes are weighed with how often the source side was extracted.
+
+  Args:
+    table: R rules with counts.
+    before: ln θ, `[R, 5]`.
+    after: ln θ, `[R, 5]`.
+    number: so many of each.
+  """
+  groups = estimate.group_rules(table)
+  column = estimate.THETA.index("rule_given_source")
+  old, new = np.exp(before[:, column]), np.exp(after[:, column])
+  counts = np.where(groups.member, table.counts, 0.0)
+  mass = np.bincount(groups.source, counts, minlength=groups.sizes[1])
+  change = np.where(groups.member, (new - old) * mass[groups.source], 0.0)
+  order = np.argsort(change, kind="stable")
+  chosen = [*order[::-1][:number].tolist(), *order[:number][::-1].tolist()]
+  return [
+    {
+      "rule": tables.rule_text(table, rule),
+      "count": float(table.counts[rule]),
+      "before": round(float(old[rule]), 4),
+      "after": round(float(new[rule]), 4),
+      "moved": round(float(change[rule]), 2),
+    }
+    for rule in chosen
+    if change[rule]
+  ]
+
+
+def search_errors(
+  models: dict[str, Model],
+  sources: dict[str, Source],
+  *,
+  sizes: Sequence[tuple[int, int]],
+  limit: int = 1 << 22,
+) -> list[dict[str, Any]]:
+  """Search errors of beam search against exact search, for each model."""
+  out = []
+  for name, model in models.items():
+    for beam, pop, errors in search_report.search_error_report(
+      model, sources[name], sizes=sizes, limit=limit
+    ):
+      out.append(
+        {
+          "model": name,
+          "beam": beam,
+          "pop": pop,
+          "sentences": errors.sentences,
+          "errors %": round(100 * errors.errors, 2),
+          "mean shortfall": round(errors.mean, 4),
+          "worst": round(errors.worst, 4),
+        }
+      )
+  return out

@@ -1,0 +1,335 @@
+"""LearnTheta, figure 5: decode the training text, count, estimate, repeat.
+
+    learned = learn_theta.learn(model, bitext, config)
+    learned.theta                      # ln P, [R, 5]
+
+Iteration i decodes every sentence with θ(i), selects derivations, sums the
+rules' counts over all shards, and estimates θ(i + 1) from them by add-alpha
+relative frequency over the same rules: a rule nothing uses keeps alpha. There
+is no guarantee of convergence, so each iteration's scores are reported.
+
+Every finished shard and iteration is kept in a `Store`; a run that was killed
+goes on behind the last of them and ends with the same bits.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt import parallel
+from jaxmt import runner as runner_lib
+from jaxmt.chart import model as models
+from jaxmt.chart.model import Model
+from jaxmt.chart.search import SearchConfig
+from jaxmt.data.ragged import Ragged
+from jaxmt.grammar import estimate
+from jaxmt.grammar.estimate import Groups
+from jaxmt.grammar.rows import ONE
+from jaxmt.lm import automaton
+from jaxmt.runner import Runner
+from jaxmt.train import counts as counts_lib
+from jaxmt.train import decoding, leave_one_out
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.counts import Contributions
+from jaxmt.train.decoding import Bitext, Counted, Shard, Work
+from jaxmt.train.leave_one_out import HeldOut
+from jaxmt.train.store import Memory, Store
+
+# (shard, work=) -> what it gives; further arguments are bound.
+ShardFunction = Callable[..., Counted]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Learned:
+  """What training gives.
+
+  Attributes:
+    theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
+    counts: what they were estimated from in units of 1 / `rows.ONE`, int64
+      `[R]`.
+    history: one record for each iteration, see `describe`.
+  """
+
+  theta: np.ndarray
+  counts: np.ndarray
+  history: tuple[dict[str, Any], ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Place:
+  """Where the work is done; has no influence on the result.
+
+  Attributes:
+    runner: threads or Ray workers that take shards.
+    mesh: devices that take batches of a shard, or None.
+    processes: how many processes share the shards (`jax.distributed`).
+    process: which of them this is.
+    clock: seconds, for the reports; None leaves them out.
+    on_shard: called with the number of sentences done.
+  """
+
+  runner: Runner = dataclasses.field(default_factory=Runner)
+  mesh: Mesh | None = None
+  processes: int = 1
+  process: int = 0
+  clock: Callable[[], float] | None = None
+  on_shard: Callable[[int], None] = lambda sentences: None
+
+
+def learn(
+  model: Model,
+  bitext: Bitext,
+  config: ThetaConfig,
+  *,
+  groups: Groups | None = None,
+  search: SearchConfig | None = None,
+  store: Store | None = None,
+  place: Place | None = None,
+  on_iteration: Callable[[dict[str, Any]], None] = lambda record: None,
+  shard_function: ShardFunction = decoding.count_shard,
+  mix: Callable[[np.ndarray], np.ndarray] = lambda theta: theta,
+  name: str = "iteration",
+) -> Learned:
+  """Learns θ in `config.iterations` iterations.
+
+  Args:
+    model: rules with θ(0) among their features, and tuned weights.
+    bitext: the training text.
+    config: see `ThetaConfig`.
+    groups: of the model's rules, if known.
+    search: sizes of the search, if not those of `decoding.search_config`.
+    store: keeps what is done; see above.
+    place: where to work.
+    on_iteration: called with each iteration's record.
+    shard_function: what a shard gives; `decoding.count_shard` searches it.
+    mix: what becomes of each new θ before it is used.
+    name: what iterations are called in the store.
+  """
+  groups = groups or estimate.group_rules(model.table)
+  store, place = store or Memory(), place or Place()
+  model = scaled(model, config.scale)
+  source = models.rescore_source(model, bitext.source)
+  bitext = dataclasses.replace(bitext, source=source)
+  search = search or decoding.search_config(config, model)
+  shards = decoding.make_shards(
+    bitext.source.ids.lengths,
+    span=model.limits.span,
+    cells=config.batch_cells - search.tile - 1,  # what a chart has besides
+    size=config.shard,
+  )
+  mine = shards[place.process :: place.processes]
+  theta: np.ndarray | None = None
+  counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
+  history: list[dict[str, Any]] = []
+  for number in range(config.iterations):
+    done: Mapping[str, Any] | None = store.get(f"{name}{number}")
+    if done is None:
+      work = Work(
+        model=model if theta is None else with_theta(model, theta),
+        bitext=bitext,
+        config=config,
+        search=search,
+        held=_held(model, bitext, config, groups, counts, number),
+        per_sentence=config.leave_one_out == "counts",
+      )
+      own = _own(work, mine, store, f"{name}{number - 1}", number)
+      start = place.clock() if place.clock else 0.0
+      counted = _map(shard_function, own, work, store, place, f"{name}{number}")
+      sums, values = _reduce(counted, mine, work, place)
+      record = {"iteration": number, **describe(values, sums)}
+      if place.clock:
+        seconds = place.clock() - start
+        record["seconds"] = round(seconds, 3)
+        record["sentences_per_second"] = round(len(bitext) / seconds, 3)
+      done = {"counts": sums, "record": record}
+      store.put(f"{name}{number}", done)
+    _forget(store, mine, config, name, number)
+    counts = np.asarray(done["counts"])
+    history.append(done["record"])
+    theta = mix(theta_of(counts, groups, config))
+    on_iteration(done["record"])
+  if theta is None:
+    theta = theta_of(counts, groups, config)
+  return Learned(
+    theta=theta.astype(np.float32), counts=counts, history=tuple(history)
+  )
+
+
+def theta_of(
+  counts: np.ndarray, groups: Groups, config: ThetaConfig
+) -> np.ndarray:
+  """Add-alpha relative frequencies of counts in units, float64 `[R, 5]`."""
+  return estimate.relative_frequency(counts / ONE, groups, alpha=config.alpha)
+
+
+def scaled(model: Model, scale: float) -> Model:
+  """Returns the model with weights such that ln p_lm has weight `scale`.
+
+  Ranks and best derivations stay the same. Nothing changes if `scale` is 0 or
+  the language model's weight is not positive.
+  """
+  if not scale or model.lm_weight <= 0:
+    return model
+  factor = scale / model.lm_weight
+  return models.with_weights(
+    model, {name: factor * value for name, value in model.weights.items()}
+  )
+
+
+def with_theta(model: Model, theta: np.ndarray) -> Model:
+  """Returns the model with other values of its θ features, `[R, 5]`.
+
+  Raises:
+    ValueError: if the model lacks one of them.
+  """
+  names = model.table.feature_names
+  missing = [name for name in estimate.THETA if name not in names]
+  if missing:
+    raise ValueError(f"the table has no feature {missing[0]!r}")
+  features = np.array(model.table.features)
+  features[:, [names.index(name) for name in estimate.THETA]] = theta
+  return models.with_features(model, features)
+
+
+def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
+  """What leaving one out needs in an iteration."""
+  if config.leave_one_out == "none":
+    return None
+  if bitext.provenance is None:
+    raise ValueError("leaving one out needs provenance")
+  # Of extraction there is no smoothing; singletons are always its own.
+  first = number == 0 or config.leave_one_out == "singletons"
+  now = np.asarray(model.table.counts) if first else counts / ONE
+  alpha = 0.0 if first else config.alpha
+  return HeldOut(
+    kind=config.leave_one_out,
+    total=estimate.totals(now, groups, alpha=alpha),
+    groups=groups,
+    alpha=alpha,
+    weights=leave_one_out.theta_weights(model.weights),
+  )
+
+
+def _own(work, shards, store, before: str, number: int) -> list[Shard]:
+  """The shards with what their sentences gave to the counts in use."""
+  if work.held is None:
+    return shards
+  if number == 0 or work.held.kind == "singletons":
+    given = [
+      counts_lib.from_provenance(work.bitext.provenance, shard.rows)
+      for shard in shards
+    ]
+  else:
+    given = [_load(store, f"{before}-shard{s.number}").made for s in shards]
+  return [
+    dataclasses.replace(shard, own=own)
+    for shard, own in zip(shards, given, strict=True)
+  ]
+
+
+def _map(function, shards, work, store, place, name) -> Iterator[Counted]:
+  """Yields what each shard gives, in order, from the store if it is there."""
+  known = {s.number: store.get(f"{name}-shard{s.number}") for s in shards}
+  waiting = [shard for shard in shards if known[shard.number] is None]
+  bound = functools.partial(function, work=work)
+  if place.runner.kind != "ray":
+    bound = functools.partial(
+      bound,
+      lm=automaton.to_device(work.model.lm),
+      mesh=place.mesh,
+      guard=decoding.Guard(),
+    )
+  with runner_lib.session(place.runner):
+    made = runner_lib.map_shards(bound, waiting, runner=place.runner)
+    for shard in shards:
+      entry = f"{name}-shard{shard.number}"
+      if known[shard.number] is None:
+        counted = next(made)
+        store.put(entry, _values(counted))
+        place.on_shard(len(shard.rows))
+      else:
+        counted = _load(store, entry)
+      yield counted
+
+
+def _values(counted: Counted) -> dict[str, np.ndarray]:
+  return {
+    "rules": counted.made.rules.flat,
+    "offsets": counted.made.rules.offsets,
+    "units": counted.made.units,
+    "values": counted.values,
+    "admissible": counted.admissible,
+    "derived": counted.derived,
+  }
+
+
+def _load(store: Store, name: str) -> Counted:
+  values = store.get(name)
+  if values is None:
+    raise ValueError(f"'{name}' is gone from the store")
+  return Counted(
+    made=Contributions(
+      rules=Ragged(flat=values["rules"], offsets=values["offsets"]),
+      units=values["units"],
+    ),
+    values=values["values"],
+    admissible=values["admissible"],
+    derived=values["derived"],
+  )
+
+
+def _forget(store, shards, config, name: str, number: int) -> None:
+  """Drops what no later iteration can need."""
+  kept = config.leave_one_out == "counts" and number + 1 < config.iterations
+  for shard in shards:
+    store.drop(f"{name}{number - 1}-shard{shard.number}")
+    if not kept:
+      store.drop(f"{name}{number}-shard{shard.number}")
+
+
+def _reduce(counted, shards, work, place):
+  """Sums counts `[R]`; lays out what is known of sentences, `[N, 6]`."""
+  sums = np.zeros(len(work.model.table), np.int64)
+  values = np.zeros((len(work.bitext), 6))
+  for shard, one in zip(shards, counted, strict=True):
+    counts_lib.add(sums, one.made)
+    flags = np.stack([one.admissible, one.derived], axis=1)
+    values[shard.rows] = np.concatenate([one.values, flags], axis=1)
+  if place.processes > 1:
+    sums = parallel.sum_over_processes(sums)
+    # A sentence is zero bits in all processes but one: sums are exact.
+    bits = parallel.sum_over_processes(values.reshape(-1).view(np.int64))
+    values = bits.view(np.float64).reshape(values.shape)
+  return sums, values
+
+
+def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
+  """Returns what people want to know of an iteration.
+
+  Args:
+    values: for each sentence the columns of `Counted.values`, then whether it
+      had an admissible derivation and any derivation at all, `[N, 6]`.
+    sums: counts of the rules in units, int64 `[R]`.
+  """
+  admissible, derived = values[:, 4] > 0, values[:, 5] > 0
+  mean = lambda column, rows: (
+    round(float(np.mean(values[rows, column])), 6) if rows.any() else None
+  )
+  return {
+    "sentences": len(values),
+    "admissible": int(admissible.sum()),
+    "fallbacks": int((~admissible).sum()),
+    "without_derivation": int((~derived).sum()),
+    "admissible_share": round(float(admissible.mean()), 6)
+    if len(values)
+    else 0.0,
+    "searched_score": mean(0, derived),
+    "model_score": mean(1, admissible),
+    "augmented_score": mean(2, admissible),
+    "rules_per_sentence": mean(3, np.ones(len(values), bool)),
+    "rules_used": int(np.sum(sums > 0)),
+  }

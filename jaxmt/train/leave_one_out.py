@@ -1,0 +1,188 @@
+"""Decoding a training sentence as if it had not been in the corpus.
+
+A rule that a sentence itself gave is more probable than it would be elsewhere,
+and rules nothing else supports make memorising look good. Matching is done
+with θ as it is; then the static score of every application on the sentence's
+chart is changed to that under θ without the sentence's own counts (compare
+`estimate.leave_one_out`). What matching cut off stays cut off.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from numba import njit
+
+from jaxmt.chart.chart import NONE, POSSIBLE, Chart, Layout
+from jaxmt.chart.forest import Forest
+from jaxmt.grammar import estimate
+from jaxmt.grammar.estimate import FLOOR, Groups, Totals
+from jaxmt.grammar.rows import ONE
+from jaxmt.train.counts import Contributions
+
+_NOTHING = 0.5 / ONE  # less than a unit is rounding
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HeldOut:
+  """What is needed to take sentences' own counts away.
+
+  Attributes:
+    kind: "counts" or "singletons", see `ThetaConfig.leave_one_out`.
+    total: sums of the counts that θ came from.
+    groups: of the same rules.
+    alpha: what smoothing added to each of them.
+    weights: of the five features in the order of `estimate.THETA`, `[5]`.
+  """
+
+  kind: str
+  total: Totals
+  groups: Groups
+  alpha: float
+  weights: np.ndarray
+
+
+def hold_out(
+  chart: Chart, layout: Layout, own: Contributions, held: HeldOut
+) -> Chart:
+  """Returns the chart with static scores without the sentences' own counts.
+
+  Args:
+    chart: B sentences.
+    layout: of the chart.
+    own: what its sentences gave to the counts, B rows.
+    held: the counts.
+  """
+  static = np.array(chart.static)
+  sentence = np.asarray(chart.sentence)
+  cell = np.argsort(sentence, kind="stable")
+  here = static[cell] > POSSIBLE
+  row, column = np.nonzero(here)
+  cell = cell[row]
+  rules = layout.rules[np.asarray(chart.rule)[cell, column]]
+  static[cell, column] += changes(rules, sentence[cell], own, held)
+  return dataclasses.replace(chart, static=np.maximum(static, NONE))
+
+
+def hold_out_forest(
+  forest: Forest, own: Contributions, held: HeldOut
+) -> Forest:
+  """Returns the forest with scores without the sentences' own counts.
+
+  Edges of forbidden rules get a score so low that they are used only where
+  there is no other derivation.
+  """
+  edges = np.diff(forest.edge_offsets[forest.node_offsets])
+  sentence = np.repeat(np.arange(len(forest)), edges)
+  change = changes(forest.rule, sentence, own, held)
+  score = (forest.score + np.maximum(change, -1e4)).astype(np.float32)
+  return dataclasses.replace(forest, score=score)
+
+
+def theta_weights(weights: Mapping[str, float]) -> np.ndarray:
+  """Weights of `estimate.THETA` from weights by name, float64 `[5]`."""
+  return np.array([weights.get(name, 0.0) for name in estimate.THETA])
+
+
+def changes(
+  rules: np.ndarray, sentence: np.ndarray, own: Contributions, held: HeldOut
+) -> np.ndarray:
+  """How the scores of rule applications change without own counts.
+
+  Args:
+    rules: rule of each application, int `[N]`; beyond the table nothing
+      changes.
+    sentence: its sentence, int `[N]`, rising.
+    own: what the sentences gave, B rows.
+    held: the counts.
+
+  Returns:
+    float32 `[N]`; `NONE` for a forbidden rule.
+  """
+  total, groups = held.total, held.groups
+  return _changes(
+    np.asarray(rules, np.int32),
+    np.asarray(sentence, np.int32),
+    (own.rules.flat, own.rules.offsets, own.units),
+    (groups.member, groups.lhs, groups.source, groups.target, groups.pair),
+    (
+      np.asarray(total.rules, np.float64),
+      np.asarray(total.pairs, np.float64),
+      np.asarray(total.lhs, np.float64),
+      np.asarray(total.source, np.float64),
+      np.asarray(total.target, np.float64),
+      np.asarray(total.source_pairs, np.float64),
+      np.asarray(total.target_pairs, np.float64),
+    ),
+    np.asarray(held.weights, np.float64),
+    held.kind == "singletons",
+    float(held.alpha),
+  )
+
+
+@njit(cache=True, nogil=True)
+def _shift(above, below, less_above, less_below):
+  """How ln(above / below) changes, both floored as θ is."""
+  before = (
+    np.log(FLOOR) if below < _NOTHING else np.log(max(above / below, FLOOR))
+  )
+  if less_below < _NOTHING:
+    return np.log(FLOOR) - before
+  return np.log(max(max(less_above, 0.0) / less_below, FLOOR)) - before
+
+
+@njit(cache=True, nogil=True)
+def _changes(rules, sentence, own, groups, totals, weights, forbid, alpha):
+  own_rules, own_offsets, own_units = own
+  member, lhs, source, target, pair = groups
+  t_rule, t_pair, t_lhs, t_source, t_target, t_spair, t_tpair = totals
+  o_rule, o_pair = np.zeros(len(t_rule)), np.zeros(len(t_pair))
+  o_lhs, o_source = np.zeros(len(t_lhs)), np.zeros(len(t_source))
+  o_target = np.zeros(len(t_target))
+  out = np.zeros(len(rules), np.float32)
+  place = 0
+  for row in range(len(own_offsets) - 1):
+    low, high = own_offsets[row], own_offsets[row + 1]
+    for item in range(low, high):
+      which = own_rules[item]
+      if member[which]:
+        value = own_units[item] / ONE
+        o_rule[which] += value
+        o_pair[pair[which]] += value
+        o_lhs[lhs[which]] += value
+        o_source[source[which]] += value
+        o_target[target[which]] += value
+    while place < len(rules) and sentence[place] == row:
+      which = rules[place]
+      place += 1
+      if which >= len(member) or not member[which]:
+        continue
+      s, t, l, p = source[which], target[which], lhs[which], pair[which]
+      one, both = t_rule[which], t_pair[p]
+      rest, rest_both = one - o_rule[which], both - o_pair[p]
+      if forbid:
+        if o_rule[which] > 0 and rest - alpha < _NOTHING:
+          out[place - 1] = NONE
+        continue
+      total = weights[0] * _shift(
+        both, t_tpair[t], rest_both, t_tpair[t] - o_target[t]
+      )
+      total += weights[1] * _shift(
+        both, t_spair[s], rest_both, t_spair[s] - o_source[s]
+      )
+      total += weights[2] * _shift(one, t_lhs[l], rest, t_lhs[l] - o_lhs[l])
+      total += weights[3] * _shift(
+        one, t_source[s], rest, t_source[s] - o_source[s]
+      )
+      total += weights[4] * _shift(
+        one, t_target[t], rest, t_target[t] - o_target[t]
+      )
+      out[place - 1] = total
+    for item in range(low, high):
+      which = own_rules[item]
+      o_rule[which] = 0.0
+      o_pair[pair[which]] = 0.0
+      o_lhs[lhs[which]] = 0.0
+      o_source[source[which]] = 0.0
+      o_target[target[which]] = 0.0
+  return out

@@ -1,0 +1,229 @@
+"""LearnTheta: wherever the work is done and however often it dies."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from jaxmt import checkpoint, parallel
+from jaxmt.grammar import estimate
+from jaxmt.grammar.rows import ONE
+from jaxmt.runner import Runner
+from jaxmt.train import baselines, learn_theta
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.learn_theta import Place
+from jaxmt.train.store import Memory
+from tests import util
+from tests.reference import tiny_training as tiny
+
+CONFIG = ThetaConfig(
+  iterations=3, shard=3, batch_cells=40, k=3, margin=2, cost=2.0
+)
+
+
+def learn(config=CONFIG, world=None, **options):
+  model, bitext = world or tiny.make()
+  return baselines.train(model, bitext, config, search=tiny.SEARCH, **options)
+
+
+@pytest.fixture(scope="module")
+def learned():
+  return learn()
+
+
+def same(one, two):
+  np.testing.assert_array_equal(one.counts, two.counts)
+  np.testing.assert_array_equal(one.theta, two.theta)
+  assert one.history == two.history
+
+
+def test_theta_is_add_alpha_relative_frequency_of_the_counts(learned):
+  model, _ = tiny.make()
+  groups = estimate.group_rules(model.table)
+  want = estimate.relative_frequency(learned.counts / ONE, groups, alpha=0.5)
+  np.testing.assert_allclose(learned.theta, want, rtol=1e-6)
+  source = np.bincount(
+    groups.source[groups.member],
+    np.exp(learned.theta[groups.member, 3]),
+    minlength=groups.sizes[1],
+  )
+  np.testing.assert_allclose(source[source > 0], 1.0, rtol=1e-5)
+  # Rules nothing uses keep their part.
+  assert np.sum(learned.counts[groups.member] == 0) > 0
+  assert np.isfinite(learned.theta).all()
+  assert learned.theta[groups.member].min() > np.log(estimate.FLOOR)
+
+
+def test_reports_account_for_every_sentence(learned):
+  assert [record["iteration"] for record in learned.history] == [0, 1, 2]
+  for record in learned.history:
+    assert record["sentences"] == 10
+    assert record["admissible"] + record["fallbacks"] == 10
+    assert (
+      record["model_score"] <= record["searched_score"] + 1e-4
+      or (record["fallbacks"])
+    )
+    assert "seconds" not in record
+
+
+@pytest.mark.parametrize(
+  "place",
+  [
+    Place(runner=Runner(kind="serial", workers=1)),
+    Place(runner=Runner(kind="threads", workers=3)),
+  ],
+  ids=["serial", "threads"],
+)
+def test_threads_change_nothing(learned, place):
+  same(learn(place=place), learned)
+
+
+def test_devices_change_nothing(learned):
+  whole = dataclasses.replace(CONFIG, shard=100)
+  place = Place(
+    runner=Runner(kind="serial", workers=1), mesh=parallel.make_mesh(3)
+  )
+  same(learn(whole, place=place), learned)
+
+
+def test_shards_change_nothing(learned):
+  for size in (1, 7):
+    got = learn(dataclasses.replace(CONFIG, shard=size))
+    same(got, learned)
+
+
+_ON_RAY = """
+import dataclasses
+import numpy as np
+from jaxmt.runner import Runner
+from jaxmt.train.learn_theta import Place
+from tests.train import theta_learning_test as own
+config = dataclasses.replace(own.CONFIG, iterations=1, shard=5)
+on_ray = own.learn(config, place=Place(runner=Runner(kind="ray", workers=1)))
+here = own.learn(config, place=Place(runner=Runner(kind="serial")))
+np.testing.assert_array_equal(on_ray.counts, here.counts)
+np.testing.assert_array_equal(on_ray.theta, here.theta)
+print("equal", int((here.counts > 0).sum()))
+"""
+
+
+def test_ray_changes_nothing(tmp_path):
+  """In a process of its own: Ray does not like one that runs JAX already."""
+  pytest.importorskip("ray")
+  done = subprocess.run(
+    [sys.executable, "-c", _ON_RAY],
+    capture_output=True,
+    text=True,
+    cwd=util.ROOT,
+    timeout=600,
+    env={
+      **os.environ,
+      "PYTHONPATH": str(util.ROOT),
+      "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+      "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    },
+  )
+  assert done.returncode == 0, done.stderr
+  assert int(done.stdout.split()[-1]) > 10
+
+
+class Killed(BaseException):
+  """Stands for a kill: nothing of ours may catch it."""
+
+
+class Dying:
+  """A store that dies at its n-th write or removal."""
+
+  def __init__(self, store, left):
+    self._store, self._left = store, left
+
+  def _step(self):
+    self._left -= 1
+    if self._left < 0:
+      raise Killed
+
+  def get(self, name):
+    return self._store.get(name)
+
+  def put(self, name, values):
+    self._step()
+    self._store.put(name, values)
+
+  def drop(self, name):
+    self._step()
+    self._store.drop(name)
+
+
+@pytest.mark.parametrize("leave_one_out", ["none", "counts"])
+def test_killed_anywhere_it_resumes_to_the_same_bits(tmp_path, leave_one_out):
+  config = dataclasses.replace(
+    CONFIG, leave_one_out=leave_one_out, iterations=3, shard=4
+  )
+  world = tiny.make()
+  want = learn(config, world)
+  deaths = 0
+  for left in range(0, 60, 2):
+    store = checkpoint.Partial(tmp_path / f"{left}")
+    try:
+      learn(config, world, store=Dying(store, left))
+      break
+    except Killed:
+      deaths += 1
+    same(learn(config, world, store=store), want)
+  assert deaths > 8
+
+
+def test_a_finished_iteration_is_not_done_again(learned):
+  store = Memory()
+  same(learn(store=store), learned)
+
+  def refuse(shard, **options):
+    raise AssertionError("decoded again")
+
+  model, bitext = tiny.make()
+  again = learn_theta.learn(
+    model,
+    bitext,
+    CONFIG,
+    search=tiny.SEARCH,
+    store=store,
+    shard_function=refuse,
+  )
+  same(again, learned)
+
+
+def test_leaving_one_out_makes_a_difference_and_needs_provenance(learned):
+  for kind in ("counts", "singletons"):
+    config = dataclasses.replace(CONFIG, leave_one_out=kind)
+    got = learn(config)
+    assert got.history[0]["sentences"] == 10
+    assert not np.array_equal(got.counts, learned.counts)
+    model, bitext = tiny.make()
+    bare = dataclasses.replace(bitext, provenance=None)
+    with pytest.raises(ValueError, match="provenance"):
+      baselines.train(model, bare, config, search=tiny.SEARCH)
+
+
+def test_scale_leaves_best_derivations_alone():
+  model, _ = tiny.make()
+  scaled = learn_theta.scaled(model, 2.0)
+  assert scaled.lm_weight == pytest.approx(2.0)
+  for name, value in model.weights.items():
+    assert scaled.weights[name] == pytest.approx(value * 2.0 / 0.8)
+  assert learn_theta.scaled(model, 0.0) is model
+
+
+def test_bad_settings_are_refused():
+  for change in (
+    {"method": "magic"},
+    {"counts": "some"},
+    {"iterations": 0},
+    {"alpha": -1.0},
+    {"train_beam": 100, "train_pop": 50},
+    {"searn_weight": 2.0},
+  ):
+    with pytest.raises(ValueError, match=next(iter(change))):
+      learn(dataclasses.replace(CONFIG, **change))

@@ -1,0 +1,171 @@
+"""Speed of one iteration of loss-augmented training, and what it is spent on.
+
+Every row decodes training sentences with the beam of training (100) and counts
+rules, first on two threads as training does, then the same work step by step
+on one thread for the breakdown, which is in milliseconds per sentence:
+matching (with what the losses need of the references), search, taking the
+forest from the search, selection and counting. Weights are where tuning starts.
+"""
+
+import dataclasses
+import time
+
+import bench
+import numpy as np
+
+from jaxmt.chart import forest as forest_lib
+from jaxmt.chart import model as models
+from jaxmt.data import files, ragged, synthetic
+from jaxmt.lm import automaton
+from jaxmt.runner import Runner
+from jaxmt.stages import grammar, lm, system
+from jaxmt.stages.theta import training_model
+from jaxmt.train import decoding, learn_theta, select
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.learn_theta import Place
+from jaxmt.tune import decoding as tune_decoding
+
+_SENTENCES = 256
+_CORPUS = "multi30k-de-en"
+
+
+def run() -> list[dict]:
+  """Measures the embedded corpus, and Multi30k if it is there."""
+  rows = []
+  for name, corpus, links, kinds in _corpora():
+    for kind in kinds:
+      model, bitext = _world(corpus, links, kind)
+      for config in (
+        ThetaConfig(iterations=1, counts="forest"),
+        ThetaConfig(iterations=1, counts="viterbi"),
+        ThetaConfig(iterations=1, counts="nbest"),
+        ThetaConfig(iterations=1, counts="forest", alpha1=0.0, alpha2=0.0),
+        ThetaConfig(iterations=1, counts="forest", train_beam=30),
+      ):
+        rows.append(_measure(name, kind, model, bitext, config))
+        if kind != kinds[0]:
+          break
+  return rows
+
+
+def _corpora():
+  """Names, texts, links and kinds of grammar."""
+  made = synthetic.generate(
+    synthetic.SyntheticConfig(train=3000, tune=10, test=10)
+  )
+  corpus = {
+    "train_source": made.train.source,
+    "train_target": made.train.references[0],
+    "train_trees": made.train.trees,
+    "tune_references": [["a"]],
+    "test_references": [["a"]],
+  }
+  yield "embedded, 3,000", corpus, made.train.links[0], ("hiero", "joint")
+  folder = bench.corpus(_CORPUS)
+  if folder is None:
+    return
+  read = lambda name: files.read_lines(str(folder / name))[:10_000]
+  corpus = {
+    "train_source": read("train.de.gz"),
+    "train_target": read("train.en.gz"),
+    "tune_references": [["a"]],
+    "test_references": [["a"]],
+  }
+  links = read("train.de-en.align.gz")
+  yield "multi30k, 10,000", corpus, links, ("hiero",)
+
+
+def _world(corpus, links, kind):
+  """The model of all rules, and sentences spread over the corpus."""
+  if kind == "hiero":
+    corpus = {k: v for k, v in corpus.items() if k != "train_trees"}
+  rules = grammar.extract(
+    grammar.GrammarStageConfig(kind=kind),
+    corpus=corpus,
+    links={"links": links},
+  )
+  model_of_words = lm.language_model(lm.LmStageConfig(order=4), corpus=corpus)
+  config = system.SearchStageConfig()
+  model, bitext = training_model(
+    config, corpus=corpus, grammar=rules, lm=model_of_words, weights={}
+  )
+  weights = tune_decoding.start_weights(model.feature_names)
+  model = models.with_weights(model, weights)
+  rows = np.linspace(0, len(bitext) - 1, _SENTENCES).astype(np.int64)
+  source = models.select_source(bitext.source, rows)
+  some = decoding.Bitext(
+    source=models.rescore_source(model, source),
+    lines=[bitext.lines[row] for row in rows.tolist()],
+    references=ragged.select(bitext.references, rows),
+  )
+  return model, some
+
+
+def _measure(name, kind, model, bitext, config) -> dict:
+  config = dataclasses.replace(config, fallback="skip", shard=32)
+  place = Place(runner=Runner(workers=2))
+  learn = lambda: learn_theta.learn(model, bitext, config, place=place)
+  start = time.perf_counter()
+  learned = learn()
+  first = time.perf_counter() - start
+  seconds, busy = float("inf"), float("inf")
+  for _ in range(2):
+    cpu, start = time.process_time(), time.perf_counter()
+    learn()
+    seconds = min(seconds, time.perf_counter() - start)
+    busy = min(busy, time.process_time() - cpu)
+  record = learned.history[0]
+  words = float(bitext.source.ids.lengths.mean())
+  plain = not config.alpha1 and not config.alpha2
+  return {
+    "corpus": name,
+    "grammar": f"{kind}, {len(model.table):,}",
+    "words": round(words, 1),
+    "counts": config.counts,
+    "losses": "none" if plain else "both",
+    "beam": config.train_beam,
+    "sentences/s": round(len(bitext) / seconds, 2),
+    "per CPU s": round(len(bitext) / busy, 2),
+    "first run s": round(first, 1),
+    "admissible %": round(100 * record["admissible_share"], 1),
+    **_breakdown(model, bitext, config),
+  }
+
+
+def _breakdown(model, bitext, config) -> dict:
+  """Milliseconds per sentence of each step, one thread."""
+  model = learn_theta.scaled(model, config.scale)
+  work = decoding.Work(
+    model=model,
+    bitext=bitext,
+    config=config,
+    search=decoding.search_config(config, model),
+  )
+  shards = decoding.make_shards(
+    bitext.source.ids.lengths,
+    span=model.limits.span,
+    cells=config.batch_cells - work.search.tile - 1,
+    size=config.shard,
+  )
+  on_device = automaton.to_device(model.lm)
+  spent = dict.fromkeys(("matching", "search", "forest", "selection"), 0.0)
+  for shard in shards:
+    for batch in shard.batches:
+      marks = [time.perf_counter()]
+      prepared = decoding.prepare(work, [batch], None)
+      inputs = decoding.inputs(work, [batch], prepared)
+      marks.append(time.perf_counter())
+      (result,) = decoding.run(
+        work, [batch], prepared, on_device, inputs=inputs
+      )
+      marks.append(time.perf_counter())
+      forest = forest_lib.extract(model, result)
+      marks.append(time.perf_counter())
+      references = ragged.select(bitext.references, batch)
+      chosen = select.select(model, result.source, forest, references, config)
+      decoding.count(work, batch, forest, chosen)
+      marks.append(time.perf_counter())
+      for name, value in zip(spent, np.diff(marks), strict=True):
+        spent[name] += value
+  scale = 1000 / len(bitext)
+  return {f"{name} ms": round(scale * s, 2) for name, s in spent.items()}
