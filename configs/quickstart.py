@@ -15,7 +15,7 @@ import ml_collections
 from jaxmt import experiment
 
 _SIZES = {
-  "": (1500, 200, 300),
+  "": (800, 150, 300),
   "small": (150, 20, 20),
   "study": (1000, 200, 500),
 }
