@@ -15,12 +15,12 @@ NOTE = "Dense features alone, and with thousands of sparse ones."
 SYSTEM = "primary"
 _SHARED = {
   "data.seed": 0,
-  "data.synthetic.tune": 200,
+  "data.synthetic.tune": 250,
   "data.synthetic.test": 500,
   "search.beam": 10,
   "search.pop": 50,
   "systems": ("primary",),
-  "tune.rounds": 8,
+  "tune.rounds": 10,
 }
 _LARGE = {"tune.templates": ("rule", "pairs", "bigrams")}
 _METHODS = ("ramp3", "softramp2", "risk", "pro", "kbmira")

@@ -4,7 +4,9 @@
     python tools/table.py runs/t
 
 The corpus is the same for all seeds: deviations are those of the methods. Every
-method starts from the same weights, the row "untuned".
+method starts from the same weights, the row "untuned". All but the last learn
+from the merged lists of all sentences; "mira-online" learns from batches of 25,
+decoding each with the weights of the last.
 """
 
 BASE = "configs/quickstart.py:study"
@@ -12,15 +14,16 @@ NOTE = "Tuning methods with the decoder in the loop, from the same weights."
 SYSTEM = "primary"
 _SHARED = {
   "data.seed": 0,
-  "data.synthetic.tune": 150,
-  "data.synthetic.test": 300,
+  "data.synthetic.tune": 250,
+  "data.synthetic.test": 500,
   "search.beam": 10,
   "search.pop": 50,
   "systems": ("primary",),
-  "tune.rounds": 8,
+  "tune.rounds": 10,
 }
 _METHODS = (
   "mert",
+  "forest-mert",
   "pro",
   "kbmira",
   "mira",
@@ -39,6 +42,9 @@ _METHODS = (
   "linear-bleu",
   "xbleu",
   "hinge",
+  "structured-hinge",
+  "relative-margin",
+  "cross-entropy-ranking",
   "mse",
   "zero-one",
   "nelder-mead",
@@ -46,5 +52,6 @@ _METHODS = (
 ABLATIONS = {
   "untuned": {**_SHARED, "tune.rounds": 0},
   **{name: {**_SHARED, "tune.method": name} for name in _METHODS},
+  "mira-online": {**_SHARED, "tune.method": "mira", "tune.batch_size": 25},
 }
 SEEDS = (0, 1, 2)
