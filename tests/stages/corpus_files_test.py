@@ -1,0 +1,48 @@
+import pytest
+
+from jaxmt.errors import InputError
+from jaxmt.stages import corpus
+
+
+def _config(folder, **changes):
+  content = {
+    "s": ["a b", "c", "b a", "a"],
+    "t": ["x y", "", "y x", "x"],
+    "l": ["0-0 1-1", "", "0-1", "0-0"],
+    "p": ["(S (N a) (V b))", "(S c)", "(S (V b) (N a))"],
+  }
+  for name, lines in content.items():
+    (folder / name).write_text("".join(f"{line}\n" for line in lines))
+  path = lambda name: str(folder / name)
+  values = {
+    "train_source": path("s"),
+    "train_target": path("t"),
+    "train_links": path("l"),
+    "train_trees": path("p"),
+    "tune_source": path("s"),
+    "tune_references": (path("t"),),
+    "test_source": path("s"),
+    "test_references": (path("t"),),
+    "train_pairs": 3,
+  }
+  return corpus.FilesConfig(**{**values, **changes})
+
+
+def test_the_first_pairs_with_their_links_and_trees(tmp_path):
+  made = corpus.from_files(_config(tmp_path))
+  assert made["train_source"] == ["a b", "b a"]  # the second has no target
+  assert made["train_target"] == ["x y", "y x"]
+  assert made["train_links"] == ["0-0 1-1", "0-1"]
+  assert made["train_trees"] == ["(S (N a) (V b))", "(S (V b) (N a))"]
+  assert made["metrics"]["pairs"] == 3
+  assert len(made["tune_source"]) == 4
+
+
+def test_all_pairs_need_all_trees(tmp_path):
+  with pytest.raises(InputError, match="uneven"):
+    corpus.from_files(_config(tmp_path, train_pairs=0))
+
+
+def test_more_pairs_than_there_are_is_all_of_them(tmp_path):
+  config = _config(tmp_path, train_pairs=9, train_trees="")
+  assert corpus.from_files(config)["train_source"] == ["a b", "b a", "a"]
