@@ -43,6 +43,8 @@ class FilesConfig:
     test_trees: trees of the test source, or "".
     max_length: longer training sentences are dropped (either side).
     max_ratio: training pairs with more different lengths are dropped.
+    train_pairs: only the first so many training pairs are used, and of
+      `train_links` and `train_trees` as many lines; 0 for all.
   """
 
   train_source: str = ""
@@ -57,6 +59,7 @@ class FilesConfig:
   test_trees: str = ""
   max_length: int = 80
   max_ratio: float = 9.0
+  train_pairs: int = 0
 
 
 def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
@@ -164,22 +167,35 @@ def input_paths(config: FilesConfig) -> dict[str, str]:
 def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
   """Reads, checks and filters a corpus; `paths` are those of `config`."""
   del paths  # the config names them; they are inputs so that content counts
-  pairs = bitext.read_bitext(
-    config.train_source,
-    config.train_target,
+  source, target = (
+    _first(lines, config)
+    for lines in bitext.read_parallel(
+      [config.train_source, config.train_target]
+    )
+  )
+  kept, report = bitext.filter_pairs(
+    bitext.word_counts(source),
+    bitext.word_counts(target),
     max_length=config.max_length,
     max_ratio=config.max_ratio,
   )
   made: dict[str, Any] = {
-    "train_source": pairs.source_lines,
-    "train_target": pairs.target_lines,
-    "metrics": {"pairs": pairs.report.pairs, **pairs.report.dropped},
+    "train_source": bitext.select_lines(source, kept),
+    "train_target": bitext.select_lines(target, kept),
+    "metrics": {"pairs": report.pairs, **report.dropped},
   }
   if config.train_links:
-    made["train_links"] = _kept_links(config, pairs.kept)
+    parsed = links.parse_links(
+      _first(files.read_lines(config.train_links), config),
+      path=config.train_links,
+      source_lengths=bitext.word_counts(source),
+      target_lengths=bitext.word_counts(target),
+    )
+    made["train_links"] = links.format_links(ragged.select(parsed, kept))
   if config.train_trees:
-    lines = _read_trees(config.train_trees, config.train_source)
-    made["train_trees"] = bitext.select_lines(lines, pairs.kept)
+    trees_of = _first(files.read_lines(config.train_trees), config)
+    _check_trees(trees_of, config.train_trees, source, config.train_source)
+    made["train_trees"] = bitext.select_lines(trees_of, kept)
   for part in PARTS:
     source_path = getattr(config, f"{part}_source")
     source = files.read_lines(source_path)
@@ -191,33 +207,24 @@ def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
     )
     tree_path = getattr(config, f"{part}_trees")
     if tree_path:
-      made[f"{part}_trees"] = _read_trees(tree_path, source_path)
+      lines = files.read_lines(tree_path)
+      _check_trees(lines, tree_path, source, source_path)
+      made[f"{part}_trees"] = lines
   return made
 
 
-def _kept_links(config: FilesConfig, kept: np.ndarray) -> list[str]:
-  """Reads, checks and filters the links of the training pairs."""
-  source, target = bitext.read_parallel(
-    [config.train_source, config.train_target]
-  )
-  parsed = links.parse_links(
-    files.read_lines(config.train_links),
-    path=config.train_links,
-    source_lengths=bitext.word_counts(source),
-    target_lengths=bitext.word_counts(target),
-  )
-  return links.format_links(ragged.select(parsed, kept))
+def _first(lines: list[str], config: FilesConfig) -> list[str]:
+  return lines[: config.train_pairs] if config.train_pairs else lines
 
 
-def _read_trees(path: str, source_path: str) -> list[str]:
-  """Reads trees, one a line, and checks that their leaves are the words."""
-  lines = files.read_lines(path)
-  parsed = trees.parse_trees(lines, path=path)
+def _check_trees(
+  lines: list[str], path: str, source: list[str], source_path: str
+) -> None:
+  """Checks that there is a tree for each sentence, with its words as leaves."""
   trees.check_leaves(
-    parsed,
-    files.read_lines(source_path),
+    trees.parse_trees(lines, path=path),
+    source,
     path=path,
     lines_path=source_path,
     unescape=True,
   )
-  return lines
