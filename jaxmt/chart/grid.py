@@ -12,7 +12,10 @@ neighbours one by one. Here it takes two rounds:
 
 The set is *tapered*: applications are sorted by corner score, and the further
 down one stands, the fewer rank tuples it gets, those of least Π (r_k + 1) (the
-part of the cube a queue would reach first).
+part of the cube a queue would reach first). Most applications have fewer
+children than the widest rule: tuples are chosen for two children, and again for
+all of them, and in the first tier every rank of the first and of the second
+child is tried alone, so that no hypothesis is out of reach.
 
 T: cells of a tile. E, P: applications. A: arity. K: beam. G: entries of a plan.
 """
@@ -57,6 +60,32 @@ def _tuples_within(budget: int, arity: int, beam: int) -> list[tuple]:
   return [ranks for ranks, _ in tuples]
 
 
+@functools.cache
+def tier_tuples(
+  *, count: int, arity: int, beam: int, first: bool
+) -> np.ndarray:
+  """Returns the rank tuples of a tier, each once; int32 `[N, arity]`.
+
+  Args:
+    count: how many for two children, and how many for all.
+    arity: A.
+    beam: K.
+    first: whether every rank of the first two children is tried alone.
+  """
+  few = min(arity, 2)
+  chosen = [rank_tuples(count=count, arity=few, beam=beam)]
+  if first and count:
+    alone = np.arange(1, beam, dtype=np.int32)[:, None, None] * np.eye(
+      few, dtype=np.int32
+    )
+    chosen.append(alone.reshape(-1, few))
+  chosen = [np.pad(some, ((0, 0), (0, arity - few))) for some in chosen]
+  if arity > few:
+    chosen.append(rank_tuples(count=count, arity=arity, beam=beam))
+  every = dict.fromkeys(map(tuple, np.concatenate(chosen).tolist()))
+  return np.array(list(every), np.int32).reshape(len(every), arity)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
   """The fixed set of (application place, ranks).
@@ -82,7 +111,9 @@ def make_plan(
   first = 0
   for count, most in taper:
     last = min(first + count, places)
-    tuples = rank_tuples(count=most, arity=arity, beam=beam)
+    tuples = tier_tuples(
+      count=most, arity=arity, beam=beam, first=first == 0
+    )
     if last > first and len(tuples):
       tiers.append((first, last, tuples))
       where.append(

@@ -41,7 +41,8 @@ class SearchConfig:
     beam: K, hypotheses kept per cell.
     pop: M, candidates scored with the language model per cell.
     corners: P, how many of them are corners of an application's cube.
-    taper: tiers `(applications, rank tuples)` of the candidate grid.
+    taper: tiers `(applications, rank tuples)` of the candidate grid, see
+      `grid.tier_tuples`.
     trust: share of a corner's gain that its cube is credited with.
     widths: applications per cell the program is compiled for, rising; the last
       is the most a chart may have.

@@ -43,6 +43,8 @@ class SyntheticConfig:
       grammar has as many wordings.
     min_length: source tokens, at least.
     max_length: source tokens, at most.
+    monolingual: further sentences like those of train, of which each language
+      is used by itself, as text for language models.
   """
 
   seed: int = 0
@@ -53,6 +55,7 @@ class SyntheticConfig:
   references: int = 3
   min_length: int = 4
   max_length: int = 40
+  monolingual: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,11 +79,12 @@ class Split:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SyntheticCorpus:
-  """The three splits."""
+  """The three splits, and further text like that of train."""
 
   train: Split
   tune: Split
   test: Split
+  monolingual: Split
 
 
 def generate(config: SyntheticConfig) -> SyntheticCorpus:
@@ -90,15 +94,29 @@ def generate(config: SyntheticConfig) -> SyntheticCorpus:
     ValueError: if a number of the configuration is out of range.
   """
   _check(config)
+  more = _split(
+    config, "train", size=config.train + config.monolingual, references=1
+  )
   return SyntheticCorpus(
-    train=_split(config, "train", size=config.train, references=1),
+    train=_part(more, 0, config.train),
+    monolingual=_part(more, config.train, len(more.source)),
     tune=_split(config, "tune", size=config.tune, references=config.references),
     test=_split(config, "test", size=config.test, references=config.references),
   )
 
 
+def _part(split: Split, start: int, stop: int) -> Split:
+  return Split(
+    source=split.source[start:stop],
+    references=[lines[start:stop] for lines in split.references],
+    trees=split.trees[start:stop],
+    links=[lines[start:stop] for lines in split.links],
+    tags=split.tags[start:stop],
+  )
+
+
 def _check(config: SyntheticConfig) -> None:
-  for name in ("train", "tune", "test"):
+  for name in ("train", "tune", "test", "monolingual"):
     if getattr(config, name) < 0:
       raise ValueError(f"{name} is negative: {getattr(config, name)}")
   if config.references < 1:

@@ -2,8 +2,8 @@
 
 A corpus artefact has, for the parts "train", "tune" and "test":
 `{part}_source` (lines), `train_target` (lines), `{tune,test}_references` (for
-each sentence its list of references), and where they exist `{part}_trees` and
-`train_links`.
+each sentence its list of references), and where they exist `{part}_trees`,
+`train_links`, and `lm_text` (lines of further target text).
 """
 
 import dataclasses
@@ -45,6 +45,7 @@ class FilesConfig:
     max_ratio: training pairs with more different lengths are dropped.
     train_pairs: only the first so many training pairs are used, and of
       `train_links` and `train_trees` as many lines; 0 for all.
+    lm_text: files of further target text for the language model.
   """
 
   train_source: str = ""
@@ -60,6 +61,7 @@ class FilesConfig:
   max_length: int = 80
   max_ratio: float = 9.0
   train_pairs: int = 0
+  lm_text: tuple[str, ...] = ()
 
 
 def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
@@ -71,6 +73,9 @@ def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
     "train_trees": corpus.train.trees,
     "train_links": corpus.train.links[0],
   }
+  if config.monolingual:
+    made["lm_text"] = corpus.monolingual.references[0]
+    made["lm_text_reverse"] = corpus.monolingual.source
   for part in PARTS:
     split = getattr(corpus, part)
     made[f"{part}_source"] = split.source
@@ -99,6 +104,8 @@ def reverse(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
       for row in (parsed[n] for n in range(len(parsed)))
     ]
     made["train_links"] = turned
+  if "lm_text_reverse" in corpus:
+    made["lm_text"] = corpus["lm_text_reverse"]
   for part in PARTS:
     made[f"{part}_source"] = [row[0] for row in corpus[f"{part}_references"]]
     made[f"{part}_references"] = [[line] for line in corpus[f"{part}_source"]]
@@ -154,7 +161,7 @@ def input_paths(config: FilesConfig) -> dict[str, str]:
   for field in dataclasses.fields(FilesConfig):
     value = getattr(config, field.name)
     if isinstance(value, tuple):
-      if not value:
+      if not value and field.name != "lm_text":
         raise InputError(f"config key 'data.files.{field.name}' is empty")
       paths.update({f"{field.name}_{i}": v for i, v in enumerate(value)})
     elif isinstance(value, str) and value:
@@ -196,6 +203,10 @@ def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
     trees_of = _first(files.read_lines(config.train_trees), config)
     _check_trees(trees_of, config.train_trees, source, config.train_source)
     made["train_trees"] = bitext.select_lines(trees_of, kept)
+  if config.lm_text:
+    made["lm_text"] = [
+      line for path in config.lm_text for line in files.read_lines(path)
+    ]
   for part in PARTS:
     source_path = getattr(config, f"{part}_source")
     source = files.read_lines(source_path)

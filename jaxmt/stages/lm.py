@@ -1,4 +1,4 @@
-"""The language model of the training part's target side."""
+"""The language model: of the training part's target side, of other text."""
 
 import dataclasses
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.data import ragged, vocabulary
+from jaxmt.errors import InputError
 from jaxmt.lm import arpa_write, estimate, host, tables, text
 
 
@@ -16,10 +17,14 @@ class LmStageConfig:
   Attributes:
     order: longest n-grams.
     prune: see `launch/lm.py --prune`.
+    bitext: whether to use the training part's target side. Without it, the
+      corpus must have `lm_text`. A model that knows the sentences it is later
+      used to train on makes them look easy.
   """
 
   order: int = 4
   prune: tuple[int, ...] = ()
+  bitext: bool = True
 
 
 def language_model(
@@ -32,9 +37,13 @@ def language_model(
     `tables.Tables`, its numbers in "facts"; "metrics": perplexities and
     unknown words.
   """
-  sentences, words = text.encode_corpus(
-    corpus["train_target"], skip_symbols=True
-  )
+  lines = list(corpus["train_target"]) if config.bitext else []
+  lines += corpus.get("lm_text", [])
+  if not lines:
+    raise InputError(
+      "config key 'lm.bitext' is false, and the corpus has no other text"
+    )
+  sentences, words = text.encode_corpus(lines, skip_symbols=True)
   model = estimate.estimate(
     sentences,
     words,

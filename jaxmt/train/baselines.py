@@ -178,6 +178,6 @@ def _force(work: Work, rows, own, rules, excluded) -> Counted:
   )
   forest = found.forest
   if excluded is None and own is not None and work.held is not None:
-    forest = leave_one_out.hold_out_forest(forest, own, work.held)
+    forest = leave_one_out.hold_out_forest(forest, own, work.held, rows)
   chosen = select.select_all(work.model, source, forest, work.config)
   return decoding.count(work, rows, forest, chosen)

@@ -229,9 +229,9 @@ def prepare(
     return prepared
   held = work.held
   charts = tuple(
-    leave_one_out.hold_out(chart, layout, some, held)
-    for chart, layout, some in zip(
-      prepared.charts, prepared.layouts, own, strict=True
+    leave_one_out.hold_out(chart, layout, some, held, rows)
+    for chart, layout, some, rows in zip(
+      prepared.charts, prepared.layouts, own, parts, strict=True
     )
   )
   return dataclasses.replace(prepared, charts=charts)

@@ -22,6 +22,7 @@ from jax.sharding import Mesh
 
 from jaxmt import parallel
 from jaxmt import runner as runner_lib
+from jaxmt.chart import force
 from jaxmt.chart import model as models
 from jaxmt.chart.model import Model
 from jaxmt.chart.search import SearchConfig
@@ -211,6 +212,7 @@ def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
     groups=groups,
     alpha=alpha,
     weights=leave_one_out.theta_weights(model.weights),
+    alone=None if first else force.own_rules(bitext.provenance),
   )
 
 

@@ -38,8 +38,18 @@ def small():
 
 
 def digest(corpus) -> str:
-  text = repr(dataclasses.asdict(corpus))
+  text = repr({n: dataclasses.asdict(getattr(corpus, n)) for n in SPLITS})
   return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_monolingual_text_goes_on_where_training_ends(small):
+  more = synthetic.generate(dataclasses.replace(SMALL, monolingual=60))
+  longer = synthetic.generate(dataclasses.replace(SMALL, train=260))
+  assert digest(more) == digest(small)
+  assert len(more.monolingual.source) == 60
+  assert not set(more.monolingual.source) & set(more.train.source)
+  assert more.monolingual.references[0] == longer.train.references[0][200:]
+  assert not small.monolingual.source
 
 
 def tags(tree) -> list[str]:
@@ -381,6 +391,7 @@ def test_statistics_of_a_corpus_counted_by_hand():
     )
 
   made = synthetic.SyntheticCorpus(
+    monolingual=split([], [[]], [[]]),
     train=split(["a b", "a c"], [["x y z", "w x"]], [["0-1 1-0", "0-1"]]),
     tune=split(["a d"], [["x u"], ["x v"]], [["0-0"]] * 2),
     test=split(["b"], [["y"], ["y"]], [["0-0"]] * 2),

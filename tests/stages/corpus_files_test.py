@@ -1,7 +1,9 @@
 import pytest
 
+from jaxmt.data.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
-from jaxmt.stages import corpus
+from jaxmt.stages import corpus, lm
+from jaxmt.stages.lm import LmStageConfig
 
 
 def _config(folder, **changes):
@@ -46,3 +48,31 @@ def test_all_pairs_need_all_trees(tmp_path):
 def test_more_pairs_than_there_are_is_all_of_them(tmp_path):
   config = _config(tmp_path, train_pairs=9, train_trees="")
   assert corpus.from_files(config)["train_source"] == ["a b", "b a", "a"]
+
+
+def _words(config, corpus_):
+  return set(lm.language_model(config, corpus=corpus_)["words"])
+
+
+def test_language_models_of_the_bitext_and_of_other_text(tmp_path):
+  (tmp_path / "m").write_text("w z\nz\n")
+  given = (str(tmp_path / "m"),)
+  made = corpus.from_files(_config(tmp_path, lm_text=given))
+  assert made["lm_text"] == ["w z", "z"]
+  order = LmStageConfig(order=2)
+  both = _words(order, made)
+  assert {"x", "y", "w", "z"} <= both
+  alone = _words(LmStageConfig(order=2, bitext=False), made)
+  assert {"w", "z"} <= alone and not {"x", "y"} & alone
+  del made["lm_text"]
+  with pytest.raises(InputError, match=r"lm\.bitext"):
+    _words(LmStageConfig(order=2, bitext=False), made)
+
+
+def test_text_for_the_language_model_turns_with_the_corpus():
+  made = corpus.embedded(
+    SyntheticConfig(train=5, tune=2, test=2, monolingual=3)
+  )
+  turned = corpus.reverse(None, corpus=made)
+  assert len(made["lm_text"]) == 3
+  assert turned["lm_text"] == made["lm_text_reverse"] != made["lm_text"]

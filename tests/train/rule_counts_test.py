@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
+from jaxmt.chart import force
 from jaxmt.grammar import estimate, provenance
 from jaxmt.grammar.rows import ONE
 from jaxmt.train import counts, decoding, leave_one_out, select
@@ -127,28 +128,56 @@ def test_sentences_without_admissible_derivation_fall_back(world, fallback):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_held_out_scores_are_those_of_leave_one_out_theta(world, alpha):
-  model, bitext, _, _, _ = world
+def test_held_out_scores_are_those_of_a_table_without_the_sentence(
+  world, alpha
+):
+  model, bitext, _, _, made = world
   groups = estimate.group_rules(model.table)
   weights = leave_one_out.theta_weights(model.weights)
-  total = estimate.totals(model.table.counts, groups, alpha=alpha)
-  held = leave_one_out.HeldOut(
-    kind="counts", total=total, groups=groups, alpha=alpha, weights=weights
-  )
-  rules = np.arange(len(model.table))
-  before = estimate.theta_of(total, groups, slice(None)) @ weights
-  own = counts.from_provenance(bitext.provenance, np.arange(len(bitext)))
-  got = leave_one_out.changes(
-    np.tile(rules, len(bitext)),
-    np.repeat(np.arange(len(bitext)), len(rules)),
-    own,
-    held,
-  ).reshape(len(bitext), -1)
-  for row in range(len(bitext)):
-    theta = estimate.leave_one_out(
-      total, groups, *provenance.sentence_rules(bitext.provenance, row), rules
+  every = np.arange(len(bitext))
+  assert len(force.own_rules(bitext.provenance).flat)
+  for own in (counts.from_provenance(bitext.provenance, every), made):
+    units = np.zeros(len(model.table), np.int64)
+    counts.add(units, own)
+    total = estimate.totals(units / ONE, groups, alpha=alpha)
+    held = leave_one_out.HeldOut(
+      kind="counts",
+      total=total,
+      groups=groups,
+      alpha=alpha,
+      weights=weights,
+      alone=force.own_rules(bitext.provenance),
     )
-    np.testing.assert_allclose(got[row], theta @ weights - before, atol=1e-4)
+    rules = np.arange(len(model.table))
+    before = estimate.theta_of(total, groups, slice(None)) @ weights
+    got = leave_one_out.changes(
+      np.tile(rules, len(bitext)),
+      np.repeat(every, len(rules)),
+      own,
+      held,
+      every,
+    ).reshape(len(bitext), -1)
+    for row in range(len(bitext)):
+      theta = _theta_without(bitext.provenance, groups, units, own, row, alpha)
+      np.testing.assert_allclose(
+        got[row], theta @ weights - before, atol=1e-4
+      )
+
+
+def _theta_without(given, groups, units, own, row, alpha):
+  """θ of the table that would be there without a sentence."""
+  start, stop = own.rules.offsets[row : row + 2]
+  rest = units.copy()
+  rest[own.rules.flat[start:stop]] -= own.units[start:stop]
+  givers = np.bincount(given.rules.flat, minlength=len(units))
+  mine = provenance.sentence_rules(given, row)[0]
+  member = groups.member.copy()
+  member[mine[givers[mine] == 1]] = False
+  pairs = np.zeros_like(groups.pair_member)
+  pairs[groups.pair[member]] = True
+  left = dataclasses.replace(groups, member=member, pair_member=pairs)
+  total = estimate.totals(rest / ONE, left, alpha=alpha)
+  return estimate.theta_of(total, groups, slice(None))
 
 
 def test_holding_out_changes_the_chart_of_the_own_sentence_only(world):
