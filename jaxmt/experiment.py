@@ -92,7 +92,8 @@ class ExperimentConfig:
     theta: settings that all systems with trained θ share.
     interpolation: b of equation (12): share of the baseline's probabilities in
       the trained ones; 0 for none.
-    epochs: T of figure 6: how often θ is trained and weights are tuned.
+    epochs: T of figure 6: how often θ is trained and weights are tuned; only
+      the last θ is mixed with the baseline's.
     evaluate: metrics and significance test.
   """
 
@@ -246,11 +247,14 @@ def _systems(
   for name in config.systems:
     theta: dict[str, Artefact] = {}
     stages: dict[str, Artefact] = {}
-    for epoch in range(config.epochs):
+    for epoch in range(1 if name == systems.PRIMARY else config.epochs):
       mark = f"{name}-{epoch + 1}" if epoch else name
       if name != systems.PRIMARY:
         before = stages or made[systems.PRIMARY]
-        stages |= _theta(run, config, name, mark, before, shared)
+        learned = _learned(run, config, name, mark, before, shared)
+        stages |= {"learned": learned, "theta": learned}
+        if epoch == config.epochs - 1:
+          stages["theta"] = _mixed(run, config, mark, learned, shared)
         theta = {"theta": stages["theta"]}
       stages["tune"] = run.stage(
         f"tune-{mark}",
@@ -260,8 +264,6 @@ def _systems(
         **shared,
         **theta,
       )
-      if name == systems.PRIMARY:
-        break
     stages["decode"] = run.stage(
       f"decode-{name}",
       decode.translate,
@@ -280,17 +282,17 @@ def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
   return ThetaStageConfig(theta=theta, search=config.search)
 
 
-def _theta(
+def _learned(
   run: Run,
   config: ExperimentConfig,
   name: str,
   mark: str,
   before: dict[str, Artefact],
   shared: dict[str, Artefact],
-) -> dict[str, Artefact]:
+) -> Artefact:
   """Trains θ with the weights and, from the second epoch on, the θ `before`."""
-  earlier = {"theta": before["theta"]} if "theta" in before else {}
-  learned = run.stage(
+  earlier = {"theta": before["learned"]} if "learned" in before else {}
+  return run.stage(
     f"theta-{mark}",
     theta_stage.learn,
     config=_theta_config(config, name),
@@ -299,11 +301,20 @@ def _theta(
     **shared,
     **earlier,
   )
-  mixed = run.stage(
+
+
+def _mixed(
+  run: Run,
+  config: ExperimentConfig,
+  mark: str,
+  learned: Artefact,
+  shared: dict[str, Artefact],
+) -> Artefact:
+  """Mixes what the last epoch learned with the grammar's own θ."""
+  return run.stage(
     f"mix-{mark}",
     mixing.mix,
     config=MixConfig(weight=config.interpolation),
     grammar=shared["grammar"],
     learned=learned,
   )
-  return {"learned": learned, "theta": mixed}
