@@ -4,7 +4,8 @@
       --workdir=runs/figure09
     python tools/plot.py runs/figure09
 
-Iteration 0 is the baseline; b = 0.5.
+Iteration 0 is the baseline; b = 0.5. The model score at n is that of the best
+derivations iteration n selects, under the probabilities it starts from.
 """
 
 BASE = "configs/quickstart.py:study"

@@ -111,9 +111,7 @@ def make_plan(
   first = 0
   for count, most in taper:
     last = min(first + count, places)
-    tuples = tier_tuples(
-      count=most, arity=arity, beam=beam, first=first == 0
-    )
+    tuples = tier_tuples(count=most, arity=arity, beam=beam, first=first == 0)
     if last > first and len(tuples):
       tiers.append((first, last, tuples))
       where.append(
