@@ -67,13 +67,13 @@ _THREADS = flags.DEFINE_integer(
 )
 
 
-def _read_lines(path: str, *, size: int) -> list[str]:
-  """Reads a file that goes with the input's lines."""
-  lines = files.read_lines(path)
+def _read_references(*, size: int) -> list[str]:
+  """Reads one reference for each of the input's lines."""
+  lines = files.read_lines(_REFERENCE.value)
   if len(lines) != size:
     raise InputError(
       f"{len(lines)} lines, but {_INPUT.value} has {size}",
-      path=path,
+      path=_REFERENCE.value,
       line=min(len(lines), size) + 1,
     )
   return lines
@@ -131,17 +131,15 @@ def _load_model():
   )
 
 
-def _constituents(model, lines: list[str]):
-  """Constituents of each line's tree, or None if there are no trees."""
+def _read_trees(lines: list[str]):
+  """The trees of the lines, or None if there are none."""
   if not _TREES.value:
     return None
-  from jaxmt.data import binarize, trees
-  from jaxmt.grammar import match
+  from jaxmt.chart import loading
 
-  parsed = trees.parse_trees(lines, path=_TREES.value)
-  if _BINARIZE.value:
-    parsed = binarize.binarize_left_heavy(parsed, path=_TREES.value)
-  return match.constituents(parsed, model.table.labels)
+  return loading.read_trees(
+    _TREES.value, lines, lines_path=_INPUT.value, binarize=_BINARIZE.value
+  )
 
 
 def _read_provenance(size: int):
@@ -184,14 +182,18 @@ def _derivation_lines(model, source, forced, first: int) -> list[str]:
   return out
 
 
-def _force(model, lines, references, spans, origin):
+def _force(model, lines, references, trees, origin):
   """Forces everything; returns output lines and reachability."""
   import numpy as np
 
   from jaxmt.chart import force, force_report
   from jaxmt.chart import model as models
   from jaxmt.data import ragged
+  from jaxmt.grammar import match
 
+  spans = None
+  if trees is not None:
+    spans = match.constituents(trees, model.table.labels)
   excluded = None if origin is None else force.own_rules(origin)
   rules = force.make_rules(model)
   config = force.ForceConfig(
@@ -254,12 +256,11 @@ def main(argv: list[str]) -> None:
   if wanted and _OUTPUT.value == "-":
     raise InputError("--output=- and the report both go to standard output")
   lines = files.read_lines(_INPUT.value)
-  references = _read_lines(_REFERENCE.value, size=len(lines))
-  trees = _read_lines(_TREES.value, size=len(lines)) if _TREES.value else []
+  references = _read_references(size=len(lines))
+  trees = _read_trees(lines)
   origin = _read_provenance(len(lines))
   model = _load_model()
-  spans = _constituents(model, trees)
-  out, summary = _force(model, lines, references, spans, origin)
+  out, summary = _force(model, lines, references, trees, origin)
   files.write_lines(_OUTPUT.value, out)
   if wanted:
     _print_report(summary)

@@ -329,7 +329,9 @@ def main(argv: list[str]) -> None:
     )
   spans = None
   if _TREES.value:
-    spans = loading.read_spans(_TREES.value, model, expected=len(lines))
+    spans = loading.read_spans(
+      _TREES.value, model, lines, lines_path=_INPUT.value
+    )
   done, lists = _translate(model, pieces, spans)
   whole = translate.assemble(done, pieces, size=len(lines))
   out = [one.text for one in whole]

@@ -335,7 +335,9 @@ def _make_decode(model, lines: list[str], method: methods.Method):
   )
   spans = None
   if _TREES.value:
-    spans = loading.read_spans(_TREES.value, model, expected=len(lines))
+    spans = loading.read_spans(
+      _TREES.value, model, lines, lines_path=_INPUT.value
+    )
   return decoding.make_decode(
     model,
     lines,

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxmt.chart import model as models
 from jaxmt.chart.model import Model
+from jaxmt.data import binarize as binarize_lib
 from jaxmt.data import files, trees, vocabulary
 from jaxmt.data.ragged import Ragged
+from jaxmt.data.trees import Trees
 from jaxmt.errors import InputError
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import match, native
@@ -78,18 +80,37 @@ def make_model(
   )
 
 
-def read_spans(path: str, model: Model, *, expected: int) -> Ragged:
-  """Reads trees, one a line, and returns their constituents.
+def read_trees(
+  path: str,
+  lines: Sequence[str],
+  *,
+  lines_path: str | None = None,
+  binarize: bool = False,
+) -> Trees:
+  """Reads the trees of some sentences, one a line.
+
+  Args:
+    path: file of trees; a line without any label is a failed parse.
+    lines: N tokenised sentences.
+    lines_path: their file, for error messages.
+    binarize: whether to make the trees binary, left-heavy.
 
   Raises:
-    InputError: if there are not as many as `expected`, or one is malformed.
+    InputError: if there are not N, if one is malformed, or if its leaves are
+      not the words of its sentence.
   """
-  lines = files.read_lines(path)
-  if len(lines) != expected:
-    raise InputError(
-      f"{len(lines)} trees for {expected} lines",
-      path=path,
-      line=min(len(lines), expected) + 1,
-    )
-  parsed = trees.parse_trees(lines, path=path)
+  parsed = trees.parse_trees(files.read_lines(path), path=path)
+  trees.check_leaves(
+    parsed, lines, path=path, lines_path=lines_path, unescape=True
+  )
+  if binarize:
+    parsed = binarize_lib.binarize_left_heavy(parsed, path=path)
+  return parsed
+
+
+def read_spans(
+  path: str, model: Model, lines: Sequence[str], **options
+) -> Ragged:
+  """Returns the constituents of each sentence's tree; see `read_trees`."""
+  parsed = read_trees(path, lines, **options)
   return match.constituents(parsed, model.table.labels)

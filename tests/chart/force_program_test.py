@@ -139,9 +139,17 @@ def test_trees(folder):
 
 def test_refusals(folder):
   (folder / "short").write_text("a\nb\n")
+  (folder / "few").write_text("()\n()\n")
+  other = TREES.split("\n")
+  other[1] = "(NP (D das)" + " (N haus)" * 20_000 + ")"
+  (folder / "other").write_text("\n".join(other))
   refused = (
     (run(folder, reference="short"), "short:3: 2 lines"),
-    (run(folder, trees="short"), "short:3: 2 lines"),
+    (run(folder, trees="few"), "few:2: uneven: ends after 2 lines"),
+    (
+      run(folder, grammar="t2s", trees="other"),
+      "other:2: the tree has 20001 leaves, the sentence 2 words",
+    ),
     (run(folder, "--leave_one_out", grammar="t2s"), "without provenance"),
     (
       run(folder, "--leave_one_out", input="short", reference="short"),
