@@ -14,8 +14,11 @@ NOTE = "Tuning methods with the decoder in the loop, from the same weights."
 SYSTEM = "primary"
 _SHARED = {
   "data.seed": 0,
+  "data.synthetic.train": 1000,
+  "data.synthetic.monolingual": 0,
   "data.synthetic.tune": 250,
   "data.synthetic.test": 500,
+  "lm.bitext": True,
   "search.beam": 10,
   "search.pop": 50,
   "systems": ("primary",),
