@@ -20,6 +20,7 @@ from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
 from jaxmt.tune import kbest, scoring
+from jaxmt.tune.learner import Memory
 from jaxmt.tune.methods import Method, exploring
 from jaxmt.tune.pool import (
   find_metric,
@@ -43,7 +44,11 @@ class LoopConfig:
     merge: whether candidates of earlier rounds stay in the pool.
     batch_size: 0 decodes all sentences, then optimises; otherwise each round
       goes through the sentences in random batches of this size, updating after
-      each on its candidates alone (online learning).
+      each on its candidates alone (online learning). Online learners carry
+      what they know from batch to batch and round to round; their current
+      weights decode the next batch, their averaged ones are judged. Other
+      methods optimise each batch, starting from the last one's result.
+    batch_passes: of an online learner over a batch.
     min_change: stop when no weight moves by more, relative to the largest.
     patience: stop after so many rounds without a better score; 0: never.
   """
@@ -52,6 +57,7 @@ class LoopConfig:
   rounds: int = 10
   merge: bool = True
   batch_size: int = 0
+  batch_passes: int = 1
   min_change: float = 1e-6
   patience: int = 0
 
@@ -62,12 +68,13 @@ class LoopState:
 
   Attributes:
     round: decodings done.
-    weights: for the next decoding.
+    weights: for the next decoding of all sentences.
     best_weights: those of the best score so far.
     best_score: of the decoder's output, higher is better in any metric.
     candidates: the merged pool, or None.
     history: one record per round.
     finished: whether a stop rule has fired.
+    memory: what an online learner carries on, or None.
   """
 
   round: int
@@ -77,6 +84,7 @@ class LoopState:
   candidates: kbest.Candidates | None
   history: tuple[dict[str, Any], ...]
   finished: bool = False
+  memory: Memory | None = None
 
 
 def begin(weights: Weights) -> LoopState:
@@ -142,11 +150,12 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
   record["idle"] = idle
   enough = config.patience > 0 and idle >= config.patience
   stuck = config.merge and config.batch_size == 0 and len(pool) == known
-  weights = state.weights
+  weights, memory = state.weights, state.memory
   finished = state.round >= config.rounds or enough or stuck
   if not finished:
     if config.batch_size:
-      weights = _online(decode, references, method, state, config, seed)
+      memory = _online(decode, references, method, state, config, seed)
+      weights = memory.average
     else:
       round_seed = _round_seed(seed, state.round)
       weights, details = _optimised(method, pool, weights, round_seed)
@@ -162,6 +171,7 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
     candidates=to_candidates(pool) if keep else None,
     history=(*state.history, record),
     finished=finished,
+    memory=memory,
   )
 
 
@@ -221,22 +231,33 @@ def _optimised(method, pool, weights, seed):
   return result, details
 
 
-def _online(decode, references, method, state, config, seed):
-  """One pass of small steps, each on the candidates of a batch alone."""
+def _online(decode, references, method, state, config, seed) -> Memory:
+  """Goes through all sentences once, in batches; what is known then."""
   rng = np.random.default_rng(_round_seed(seed, state.round))
   order = rng.permutation(len(references))
-  weights = state.weights
+  memory = state.memory or Memory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])
-    found = decode(weights, batch)
+    found = decode(memory.weights, batch)
     place = np.searchsorted(batch, found.sentence)
     local = dataclasses.replace(found, sentence=place)
     pool = make_pool(local, sentences=len(batch))
     refs = [references[number] for number in batch.tolist()]
     pool = with_statistics(pool, refs, [config.metric])
     part_seed = _round_seed(seed, state.round, part + 1)
-    weights, _ = _optimised(method, pool, weights, part_seed)
-  return weights
+    memory = _learnt(method, pool, memory, config, part_seed)
+  return memory
+
+
+def _learnt(method, pool, memory, config, seed) -> Memory:
+  """What is known after a batch."""
+  if method.passes is None:
+    return Memory(weights=_optimised(method, pool, memory.weights, seed)[0])
+  settings = dataclasses.replace(method.config, passes=config.batch_passes)
+  learner = memory.recall(pool.names)
+  for _ in method.passes(pool, learner, settings, seed):
+    pass  # each pass changes the learner
+  return memory.store(learner, pool.names)
 
 
 def _change(before: Weights, after: Weights) -> float:
@@ -257,6 +278,7 @@ def to_arrays(state: LoopState) -> dict[str, np.ndarray]:
     "best_score": state.best_score,
     "history": list(state.history),
     "finished": state.finished,
+    "memory": state.memory and dataclasses.asdict(state.memory),
     "pool": state.candidates is not None,
   }
   arrays = {"facts": _packed(json.dumps(facts))}
@@ -296,4 +318,6 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> LoopState:
       names=tuple(names) if names != [""] else (),
     )
   facts["history"] = tuple(facts["history"])
+  if facts["memory"] is not None:
+    facts["memory"] = Memory(**facts["memory"])
   return LoopState(candidates=candidates, **facts)

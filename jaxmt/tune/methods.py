@@ -2,16 +2,20 @@
 
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.tune import mert, mira, online, pro, rampion, simplex
+from jaxmt.tune.learner import Learner
 from jaxmt.tune.pool import KBestPool
 
 Result = tuple[np.ndarray, list[dict]]
+Passes = Callable[
+  [KBestPool, Learner, Any, int], Iterator[tuple[Learner, dict]]
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,10 +26,14 @@ class Method:
     optimise: `(pool, weights, config, seed) -> (weights, history)`.
     config: a frozen dataclass. One with the field `density` is for a method
       that needs `KBestPool.forests`, with so many edges for a source word.
+    passes: of online learners: `(pool, learner, config, seed)` yields the
+      learner and a record after each of `config.passes` passes; None for
+      methods that see all sentences at once.
   """
 
   optimise: Callable[[KBestPool, np.ndarray, Any, int], Result]
   config: Any
+  passes: Passes | None = None
 
 
 _PAIRS = {"cost_scale": 10.0, "optimizer": "adam"}
@@ -76,12 +84,24 @@ _HOST: dict[str, Method] = {
     optimise=simplex.optimise, config=simplex.SimplexConfig()
   ),
   "pro": Method(optimise=pro.optimise, config=pro.ProConfig()),
-  "kbmira": Method(optimise=mira.optimise, config=mira.MiraConfig()),
-  "mira": Method(optimise=mira.optimise, config=mira.MiraConfig(constraints=5)),
-  "perceptron": Method(
-    optimise=online.perceptron, config=online.PerceptronConfig()
+  "kbmira": Method(
+    optimise=mira.optimise, config=mira.MiraConfig(), passes=mira.passes
   ),
-  "arow": Method(optimise=online.arow, config=online.ArowConfig()),
+  "mira": Method(
+    optimise=mira.optimise,
+    config=mira.MiraConfig(constraints=5),
+    passes=mira.passes,
+  ),
+  "perceptron": Method(
+    optimise=online.perceptron,
+    config=online.PerceptronConfig(),
+    passes=online.perceptron_passes,
+  ),
+  "arow": Method(
+    optimise=online.arow,
+    config=online.ArowConfig(),
+    passes=online.arow_passes,
+  ),
   "rampion": Method(optimise=rampion.optimise, config=rampion.RampionConfig()),
   # Ramp 1 only defends its own choice: without large costs and steps it stays
   # where it is.

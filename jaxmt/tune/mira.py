@@ -3,10 +3,12 @@
 Survey, section 6.3 and Eq 60-62; the batch form (decode once, then many passes
 over the same lists) is Cherry and Foster's (2012): gains are BLEU against a
 decaying pseudo-document, times its reference length, and the
-averaged weights of the best pass are returned.
+averaged weights of the best pass are returned. Online, average and
+pseudo-document are carried from batch to batch.
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -14,6 +16,7 @@ from numba import njit
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.tune import rows
 from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.learner import Learner, begin
 from jaxmt.tune.pool import KBestPool
 from jaxmt.tune.scoring import sentence_costs
 
@@ -209,6 +212,50 @@ def mira_pass(
   return steps, updates, total_loss
 
 
+def passes(
+  pool: KBestPool, learner: Learner, config: MiraConfig, seed: int
+) -> Iterator[tuple[Learner, dict]]:
+  """Yields the learner and a record after each pass; changes the learner.
+
+  Args:
+    pool: with statistics of `config.metric`.
+    learner: over the pool's features; it goes on with its average and its
+      pseudo-document.
+    config: see `MiraConfig`.
+    seed: of the orders.
+  """
+  if config.background not in ("hope", "model"):
+    raise ValueError(f"background '{config.background}' is not hope or model")
+  rng = np.random.default_rng(seed)
+  by_document = config.metric in registry.BLEU
+  statistics = np.ascontiguousarray(pool.statistics[config.metric], np.float64)
+  costs = config.cost_scale * sentence_costs(pool, config.metric)
+  if not len(learner.document):
+    learner.document = np.ones(statistics.shape[1], np.float64)
+  for number in range(config.passes):
+    order = np.arange(pool.sentences)
+    if config.shuffle:
+      order = rng.permutation(pool.sentences)
+    learner.steps, updates, loss = mira_pass(
+      rows.features_of(pool),
+      statistics,
+      costs,
+      pool.offsets,
+      order,
+      learner.weights,
+      learner.lagged,
+      learner.document,
+      learner.steps,
+      config.cap,
+      config.decay,
+      config.constraints,
+      by_document,
+      config.background == "model",
+      rows.room(pool),
+    )
+    yield learner, {"pass": number, "updates": updates, "loss": loss}
+
+
 def optimise(
   pool: KBestPool, weights: np.ndarray, config: MiraConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
@@ -224,38 +271,7 @@ def optimise(
     The averaged weights of the pass with the best pool score (the start, if no
     pass is better), and one record per pass.
   """
-  if config.background not in ("hope", "model"):
-    raise ValueError(f"background '{config.background}' is not hope or model")
-  rng = np.random.default_rng(seed)
-  by_document = config.metric in registry.BLEU
-  statistics = np.ascontiguousarray(pool.statistics[config.metric], np.float64)
-  costs = config.cost_scale * sentence_costs(pool, config.metric)
-  current = np.array(weights, np.float64)
-  lagged = np.zeros_like(current)
-  document = np.ones(statistics.shape[1], np.float64)
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  steps = 0
-  for number in range(config.passes):
-    order = np.arange(pool.sentences)
-    if config.shuffle:
-      order = rng.permutation(pool.sentences)
-    steps, updates, loss = mira_pass(
-      rows.features_of(pool),
-      statistics,
-      costs,
-      pool.offsets,
-      order,
-      current,
-      lagged,
-      document,
-      steps,
-      config.cap,
-      config.decay,
-      config.constraints,
-      by_document,
-      config.background == "model",
-      rows.room(pool),
-    )
-    average = current - lagged / max(steps, 1)
-    chooser.offer(average, {"pass": number, "updates": updates, "loss": loss})
+  for now, record in passes(pool, begin(weights), config, seed):
+    chooser.offer(now.average, record)
   return chooser.best, chooser.history

@@ -1,10 +1,12 @@
 """Averaged perceptron and AROW on k-best lists.
 
 Survey, sections 6.2 and 6.4. Both pass over the sentences in a shuffled order
-and return the best pass by pool score.
+and return the best pass by pool score. Online, a batch is passed over once and
+what was learnt is carried to the next (`jaxmt.tune.loop`).
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -12,6 +14,7 @@ from numba import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import rows
 from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.learner import Learner, begin
 from jaxmt.tune.pool import KBestPool
 
 
@@ -122,35 +125,39 @@ def perceptron_pass(
   return steps, updates
 
 
-def perceptron(
-  pool: KBestPool, weights: np.ndarray, config: PerceptronConfig, seed: int
-) -> tuple[np.ndarray, list[dict]]:
-  """Averaged perceptron; arguments as in `mira.optimise`."""
+def perceptron_passes(
+  pool: KBestPool, learner: Learner, config: PerceptronConfig, seed: int
+) -> Iterator[tuple[Learner, dict]]:
+  """Yields the learner after each pass; arguments as in `mira.passes`."""
   if config.surrogate not in ("oracle", "hope"):
     raise ValueError(f"surrogate '{config.surrogate}' is not oracle or hope")
   rng = np.random.default_rng(seed)
   costs = costs_lib.candidate_costs(
-    pool, weights, metric=config.metric, kind=config.costs
+    pool, learner.weights, metric=config.metric, kind=config.costs
   )
-  current = np.array(weights, np.float64)
-  lagged = np.zeros_like(current)
-  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  steps = 0
   for number in range(config.passes):
-    steps, updates = perceptron_pass(
+    learner.steps, updates = perceptron_pass(
       rows.features_of(pool),
       costs,
       pool.offsets,
       rng.permutation(pool.sentences),
-      current,
-      lagged,
-      steps,
+      learner.weights,
+      learner.lagged,
+      learner.steps,
       config.rate,
       config.cost_scale if config.surrogate == "hope" else 0.0,
       rows.room(pool),
     )
-    average = current - lagged / max(steps, 1)
-    chooser.offer(average, {"pass": number, "updates": updates})
+    yield learner, {"pass": number, "updates": updates}
+
+
+def perceptron(
+  pool: KBestPool, weights: np.ndarray, config: PerceptronConfig, seed: int
+) -> tuple[np.ndarray, list[dict]]:
+  """Averaged perceptron; arguments as in `mira.optimise`."""
+  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
+  for now, record in perceptron_passes(pool, begin(weights), config, seed):
+    chooser.offer(now.average, record)
   return chooser.best, chooser.history
 
 
@@ -209,10 +216,8 @@ def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
 
 
 @njit(cache=True, nogil=True)
-def arow_pass(
-  features, costs, offsets, order, weights, variances, total, *settings
-):
-  """One pass; changes weights, variances and the sum of weights `total`."""
+def arow_pass(features, costs, offsets, order, weights, variances, *settings):
+  """One pass; changes weights and variances."""
   exact, rate, cap, room = settings
   scores = np.empty(_widest(offsets), np.float64)
   ids = np.empty(room, np.int64)
@@ -232,8 +237,37 @@ def arow_pass(
       size = rows.subtract(features, low + good, low + bad, ids, values)
       arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
       updates += 1
-  total += weights
   return updates
+
+
+def arow_passes(
+  pool: KBestPool, learner: Learner, config: ArowConfig, seed: int
+) -> Iterator[tuple[Learner, dict]]:
+  """Yields the learner after each pass; arguments as in `mira.passes`.
+
+  It does not average: as variances shrink, so do the steps.
+  """
+  if config.variant not in ("printed", "exact"):
+    raise ValueError(f"variant '{config.variant}' is not printed or exact")
+  rng = np.random.default_rng(seed)
+  costs = config.cost_scale * costs_lib.candidate_costs(
+    pool, learner.weights, metric=config.metric, kind=config.costs
+  )
+  learner.variances[learner.variances == 0.0] = config.initial_variance
+  for number in range(config.passes):
+    updates = arow_pass(
+      rows.features_of(pool),
+      costs,
+      pool.offsets,
+      rng.permutation(pool.sentences),
+      learner.weights,
+      learner.variances,
+      config.variant == "exact",
+      config.variance_rate,
+      config.cap,
+      rows.room(pool),
+    )
+    yield learner, {"pass": number, "updates": updates}
 
 
 def arow(
@@ -243,31 +277,10 @@ def arow(
 
   Offers the weights after each pass and their mean over passes.
   """
-  if config.variant not in ("printed", "exact"):
-    raise ValueError(f"variant '{config.variant}' is not printed or exact")
-  rng = np.random.default_rng(seed)
-  costs = config.cost_scale * costs_lib.candidate_costs(
-    pool, weights, metric=config.metric, kind=config.costs
-  )
-  current = np.array(weights, np.float64)
-  variances = np.full_like(current, config.initial_variance)
-  total = np.zeros_like(current)
+  total = np.zeros(len(weights))
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  for number in range(config.passes):
-    updates = arow_pass(
-      rows.features_of(pool),
-      costs,
-      pool.offsets,
-      rng.permutation(pool.sentences),
-      current,
-      variances,
-      total,
-      config.variant == "exact",
-      config.variance_rate,
-      config.cap,
-      rows.room(pool),
-    )
-    record = {"pass": number, "updates": updates}
-    chooser.offer(total / (number + 1), record)
-    chooser.offer(current, {**record, "mean": False})
+  for now, record in arow_passes(pool, begin(weights), config, seed):
+    total += now.weights
+    chooser.offer(total / (record["pass"] + 1), record)
+    chooser.offer(now.weights, {**record, "mean": False})
   return chooser.best, chooser.history

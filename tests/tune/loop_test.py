@@ -124,28 +124,3 @@ def test_an_interrupted_run_goes_on(world):
     assert rest.weights == whole.weights
     assert rest.best_weights == whole.best_weights
     assert rest.history == whole.history
-
-
-def test_online(world):
-  made, refs = world
-  log = []
-  state = loop.run(
-    decoder(made, log=log),
-    refs,
-    quick("kbmira", passes="1"),
-    loop.begin(START),
-    loop.LoopConfig(rounds=2, batch_size=8),
-    0,
-  )
-  assert log == [30, 8, 8, 8, 6, 30, 8, 8, 8, 6, 30]
-  assert state.candidates is None
-  assert state.best_score > state.history[0]["score"] + 0.02
-  again = loop.run(
-    decoder(made),
-    refs,
-    quick("kbmira", passes="1"),
-    loop.begin(START),
-    loop.LoopConfig(rounds=2, batch_size=8),
-    0,
-  )
-  assert again.best_weights == state.best_weights
