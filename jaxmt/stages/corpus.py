@@ -43,8 +43,9 @@ class FilesConfig:
     test_trees: trees of the test source, or "".
     max_length: longer training sentences are dropped (either side).
     max_ratio: training pairs with more different lengths are dropped.
-    train_pairs: only the first so many training pairs are used, and of
-      `train_links` and `train_trees` as many lines; 0 for all.
+    train_pairs: only the first so many training pairs are used as such, and of
+      `train_links` and `train_trees` as many lines; 0 for all. The targets of
+      the others are text for the language model.
     lm_text: files of further target text for the language model.
   """
 
@@ -174,12 +175,10 @@ def input_paths(config: FilesConfig) -> dict[str, str]:
 def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
   """Reads, checks and filters a corpus; `paths` are those of `config`."""
   del paths  # the config names them; they are inputs so that content counts
-  source, target = (
-    _first(lines, config)
-    for lines in bitext.read_parallel(
-      [config.train_source, config.train_target]
-    )
+  every_source, every_target = bitext.read_parallel(
+    [config.train_source, config.train_target]
   )
+  source, target = _first(every_source, config), _first(every_target, config)
   kept, report = bitext.filter_pairs(
     bitext.word_counts(source),
     bitext.word_counts(target),
@@ -203,10 +202,11 @@ def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
     trees_of = _first(files.read_lines(config.train_trees), config)
     _check_trees(trees_of, config.train_trees, source, config.train_source)
     made["train_trees"] = bitext.select_lines(trees_of, kept)
-  if config.lm_text:
-    made["lm_text"] = [
-      line for path in config.lm_text for line in files.read_lines(path)
-    ]
+  more = every_target[len(target) :]
+  for path in config.lm_text:
+    more += files.read_lines(path)
+  if more:
+    made["lm_text"] = more
   for part in PARTS:
     source_path = getattr(config, f"{part}_source")
     source = files.read_lines(source_path)

@@ -37,6 +37,7 @@ def test_the_first_pairs_with_their_links_and_trees(tmp_path):
   assert made["train_links"] == ["0-0 1-1", "0-1"]
   assert made["train_trees"] == ["(S (N a) (V b))", "(S (V b) (N a))"]
   assert made["metrics"]["pairs"] == 3
+  assert made["lm_text"] == ["x"]
   assert len(made["tune_source"]) == 4
 
 
@@ -58,12 +59,12 @@ def test_language_models_of_the_bitext_and_of_other_text(tmp_path):
   (tmp_path / "m").write_text("w z\nz\n")
   given = (str(tmp_path / "m"),)
   made = corpus.from_files(_config(tmp_path, lm_text=given))
-  assert made["lm_text"] == ["w z", "z"]
+  assert made["lm_text"] == ["x", "w z", "z"]  # the fourth pair's, the file's
   order = LmStageConfig(order=2)
   both = _words(order, made)
   assert {"x", "y", "w", "z"} <= both
   alone = _words(LmStageConfig(order=2, bitext=False), made)
-  assert {"w", "z"} <= alone and not {"x", "y"} & alone
+  assert {"x", "w", "z"} <= alone and "y" not in alone
   del made["lm_text"]
   with pytest.raises(InputError, match=r"lm\.bitext"):
     _words(LmStageConfig(order=2, bitext=False), made)
