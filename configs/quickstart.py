@@ -14,10 +14,11 @@ import ml_collections
 
 from jaxmt import experiment
 
+# Sentences of train, tune, test, and of text for the language model.
 _SIZES = {
-  "": (800, 150, 300),
-  "small": (150, 20, 20),
-  "study": (1000, 200, 500),
+  "": (800, 150, 300, 4000),
+  "small": (150, 20, 20, 300),
+  "study": (1000, 200, 500, 4000),
 }
 
 
@@ -25,19 +26,29 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
   """Returns the config."""
   if variant not in _SIZES:
     raise ValueError(f"not one of {', '.join(filter(None, _SIZES))}")
-  train, tune, test = _SIZES[variant]
+  train, tune, test, monolingual = _SIZES[variant]
   config = experiment.defaults()
   config.seed = 0
   config.data.kind = "synthetic"
-  config.data.synthetic.update(train=train, tune=tune, test=test, noise=0.02)
+  config.data.synthetic.update(
+    train=train, tune=tune, test=test, monolingual=monolingual, noise=0.02
+  )
   config.align.model = "diagonal"
-  config.lm.order = 4
+  # A language model that knows the training references would find them without
+  # any training; likewise rules of the sentence itself (leave_one_out).
+  config.lm.update(order=4, bitext=False)
   config.grammar.kind = "joint"
   config.grammar.trees.max_size = 3
   config.search.update(beam=30, pop=200, span=10)
   config.tune.update(method="mert", metric="bleu", rounds=5, nbest=100)
   config.systems = ("primary", "augmented-forest")
-  config.theta.update(alpha1=0.1, alpha2=5.0, iterations=2, train_beam=100)
+  config.theta.update(
+    alpha1=0.1,
+    alpha2=5.0,
+    iterations=2,
+    train_beam=100,
+    leave_one_out="counts",
+  )
   if variant == "study":
     config.theta.iterations = 3
   config.interpolation = 0.5

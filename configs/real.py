@@ -10,8 +10,11 @@
 
 With trees (`train_trees`, `tune_trees`, `test_trees`; variant `joint`) the
 grammar also has tree-to-string rules. Word links (`train_links`, with
-`--config.align.model=given`) are optional. Any setting of `jaxmt.experiment`
-can be changed; `configs/quickstart.py` tells what happens.
+`--config.align.model=given`) are optional. `train_pairs` takes the first pairs
+only; the targets of the others are text for the language model, as are the
+files of `lm_text`, and with `--config.lm.bitext=false` only these are. Any
+setting of `jaxmt.experiment` can be changed; `configs/quickstart.py` tells what
+happens.
 """
 
 import ml_collections
@@ -35,7 +38,13 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
   config.search.update(beam=30, pop=200, span=10)
   config.tune.update(method="mert", metric="bleu", rounds=8, nbest=100)
   config.systems = ("primary", "augmented-forest")
-  config.theta.update(alpha1=0.1, alpha2=5.0, iterations=3, train_beam=100)
+  config.theta.update(
+    alpha1=0.1,
+    alpha2=5.0,
+    iterations=2,
+    train_beam=100,
+    leave_one_out="counts",
+  )
   config.interpolation = 0.5
   config.evaluate.metrics = ("bleu", "ter", "chrf")
   return config
