@@ -22,6 +22,7 @@ ABLATIONS = {
   f"{lm}-{own}": {
     **changes,
     "theta.leave_one_out": kind,
+    "theta.iterations": 2,
     "tune.method": "kbmira",
     "tune.rounds": 8,
   }
