@@ -1,6 +1,7 @@
 """What people see of an experiment: numbers, statistics and the report."""
 
 import dataclasses
+import hashlib
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -90,8 +91,15 @@ def results(outcome: Outcome) -> dict[str, Any]:
     "language_model": outcome.lm["metrics"],
     "grammar": outcome.grammar["metrics"] if outcome.grammar else {},
     "corpus": outcome.described["rows"],
+    "test_references": _digest(outcome.corpus["test_references"]),
     "measures": _all_measures(outcome),
   }
+
+
+def _digest(references: Sequence[Sequence[str]]) -> str:
+  """Tells test sets apart: equal for the same references in the same order."""
+  text = config_lib.to_json(list(references))
+  return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _scores(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:

@@ -169,6 +169,8 @@ class Outcome:
     tune: corpus scores on the tuning part, for each seed; empty if none.
     measures: other numbers the run reports of the system, for each seed.
     seeds: the seeds that are done.
+    references: hash of the test references, for each seed; None in results
+      that do not have it.
   """
 
   entry: str
@@ -178,6 +180,7 @@ class Outcome:
   tune: list[dict[str, float]]
   measures: list[dict[str, float]]
   seeds: list[int]
+  references: list[str | None]
 
 
 def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
@@ -201,12 +204,14 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
               tune=[],
               measures=[],
               seeds=[],
+              references=[],
             ),
           )
           outcome.scores.append(scores)
           outcome.tune.append(results.get("tune", {}).get(system, {}))
           outcome.measures.append(results.get("measures", {}).get(system, {}))
           outcome.seeds.append(seed)
+          outcome.references.append(results.get("test_references"))
           for metric in scores:
             outcome.statistics.setdefault(metric, []).append(
               arrays[f"{system}/{metric}"]

@@ -5,9 +5,13 @@
 Deviations are over seeds. The p-value is that of a paired approximate
 randomisation against the baseline (the same system in the study's baseline
 entry, or the one system the study names), over the sentences of all seeds that
-both have (Clark et al. 2011): `*` marks p < 0.05, `**` p < 0.01. A study with a
-layout is printed as the published table is, there `*` marks p < 0.01; --plain
-gives the usual table. Table and plot are also written to WORKDIR/table.html.
+both have (Clark et al. 2011). Seeds with the same test references are not more
+sentences: what they make of a sentence is added up and swapped together.
+
+`*` marks better than the baseline with p < 0.05, `**` with p < 0.01; `-` and
+`--` mark worse. A study with a layout is printed as the published table is,
+there `*` and `-` mark p < 0.01; --plain gives the usual table. Table and plot
+are also written to WORKDIR/table.html.
 """
 
 import pathlib
@@ -29,21 +33,50 @@ _PLAIN = flags.DEFINE_bool("plain", False, "ignore the study's layout")
 _SYSTEM = flags.DEFINE_string("system", None, "show only this system")
 
 
-def p_value(name: str, own: study.Outcome, base: study.Outcome) -> float | None:
-  """Returns the p-value over the sentences of the seeds both have."""
-  common = [seed for seed in own.seeds if seed in base.seeds]
-  if not common:
+_LEVELS = (0.05, 0.01)
+_LEGEND = "*, ** better than the baseline, -, -- worse: p < 0.05, p < 0.01"
+
+
+def compare(
+  name: str, own: study.Outcome, base: study.Outcome
+) -> significance.Comparison | None:
+  """Compares two outcomes by a metric, over the seeds both have.
+
+  Returns:
+    None if there is no such seed, or if they are of different test sets.
+  """
+  pairs = _pairs(name, own, base)
+  if not pairs or any(one.shape != two.shape for one, two in pairs):
     return None
-  sides = [
-    np.concatenate([o.statistics[name][o.seeds.index(seed)] for seed in common])
-    for o in (base, own)
-  ]
-  if sides[0].shape != sides[1].shape:
-    return None
+  one, two = (np.concatenate(side) for side in zip(*pairs, strict=True))
   metric = evaluation.metric_of(name, evaluation.Settings(metrics=(name,)))
   return significance.randomization(
-    metric, sides[0], sides[1][None], samples=2000, confidence_samples=100
-  )[0].p_value
+    metric, one, two[None], samples=2000, confidence_samples=100
+  )[0]
+
+
+def _pairs(
+  name: str, own: study.Outcome, base: study.Outcome
+) -> list[tuple[np.ndarray, np.ndarray]]:
+  """Statistics `[N, S]` of the baseline and of the other, for each test set.
+
+  Those of seeds with the same references are sums. Runs that do not say what
+  their references are count as test sets of their own.
+  """
+  found: dict[object, tuple[np.ndarray, np.ndarray]] = {}
+  for seed in own.seeds:
+    if seed not in base.seeds:
+      continue
+    places = [(o, o.seeds.index(seed)) for o in (base, own)]
+    texts = {o.references[place] for o, place in places}
+    both = [o.statistics[name][place] for o, place in places]
+    if None not in texts and len(texts) > 1:
+      return []
+    text = seed if None in texts else texts.pop()
+    if text in found:
+      both = [x + y for x, y in zip(found[text], both, strict=True)]
+    found[text] = (both[0], both[1])
+  return list(found.values())
 
 
 def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
@@ -60,9 +93,9 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
     values = tuple(scores[name] for scores in outcome.scores)
     text = layouts.Summary(values=values).text()
     if base is not None and base is not outcome:
-      chance = p_value(name, outcome, base)
-      if chance is not None:
-        text += "**" if chance < 0.01 else "*" if chance < 0.05 else ""
+      seen = compare(name, outcome, base)
+      if seen is not None:
+        text += layouts.mark(seen.p_value, seen.better, levels=_LEVELS)
     shown[name] = text
   if all("seconds" in measures for measures in outcome.measures):
     seconds = [measures["seconds"] for measures in outcome.measures]
@@ -90,10 +123,14 @@ def _finder(found, baseline) -> layouts.Find:
     values = [scores.get(metric) for scores in of_part]
     if any(value is None for value in values):
       return None
-    base, chance = baseline(outcome), None
+    base, seen = baseline(outcome), None
     if part == "test" and base is not None and base is not outcome:
-      chance = p_value(metric, outcome, base)
-    return layouts.Summary(values=tuple(values), p_value=chance)
+      seen = compare(metric, outcome, base)
+    if seen is None:
+      return layouts.Summary(values=tuple(values))
+    return layouts.Summary(
+      values=tuple(values), p_value=seen.p_value, better=seen.better
+    )
 
   return find
 
@@ -114,8 +151,9 @@ def main(argv: list[str]) -> None:
   if unknown:
     raise InputError(f"--metrics: no '{unknown[0]}' in these results")
   baseline = _baselines(found, about)
-  layout = about.get("layout")
+  layout, legend = about.get("layout"), _LEGEND
   if layout and layout["kind"] != "curves" and not _PLAIN.value:
+    legend = layouts.LEGEND
     system = about.get("system") or found[0].system
     rows = layouts.rows(
       layout, _finder(found, baseline), names, (about["baseline"], system)
@@ -123,12 +161,13 @@ def main(argv: list[str]) -> None:
   else:
     rows = [row(o, baseline(o), names) for o in found]
   print(tables.markdown(rows) if _MARKDOWN.value else tables.text(rows))
+  print(f"\n{legend}")
   files.write_text(
-    str(workdir / "table.html"), _page(about, rows, found, names[0])
+    str(workdir / "table.html"), _page(about, rows, found, names[0], legend)
   )
 
 
-def _page(about, rows, found, metric: str) -> str:
+def _page(about, rows, found, metric: str, legend: str) -> str:
   values = {
     f"{o.entry} / {o.system}": [scores[metric] for scores in o.scores]
     for o in found
@@ -141,7 +180,7 @@ def _page(about, rows, found, metric: str) -> str:
       for name, v in values.items()
     },
   )
-  parts = [tables.as_html(rows)]
+  parts = [tables.as_html(rows), page.paragraph(legend)]
   if chart:
     parts.append(page.image(chart, f"{metric} of every entry"))
   return page.page(

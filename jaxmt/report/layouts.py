@@ -22,6 +22,9 @@ every metric on tune and test for two systems and their difference;
 
 for figures, where a quantity is `tune`, `test` (scores by the study's first
 metric) or a number the run reports, as `sentences_per_second`.
+
+`*` behind a score says that it is better than the baseline's with p < 0.01, `-`
+that it is worse with p < 0.01 (`LEGEND`).
 """
 
 import dataclasses
@@ -34,6 +37,24 @@ from jaxmt.errors import InputError
 
 PARTS = ("tune", "test")
 KINDS = ("rows", "grid", "metrics", "curves")
+LEVELS = (0.01,)
+LEGEND = "* better than the baseline, - worse: p < 0.01"
+
+
+def mark(
+  p_value: float | None, better: bool, *, levels: Sequence[float] = LEVELS
+) -> str:
+  """`*` for better than the baseline, `-` for worse, one for each level.
+
+  Args:
+    p_value: of the difference, or None.
+    better: which way it goes.
+    levels: each that p is below gives one sign.
+  """
+  reached = (
+    sum(p_value < level for level in levels) if p_value is not None else 0
+  )
+  return ("*" if better else "-") * reached
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -43,10 +64,12 @@ class Summary:
   Attributes:
     values: one for each seed.
     p_value: of the difference to the baseline, or None.
+    better: whether it is better than the baseline.
   """
 
   values: tuple[float, ...]
   p_value: float | None = None
+  better: bool = False
 
   @property
   def mean(self) -> float:
@@ -59,12 +82,11 @@ class Summary:
     return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
 
   def text(self, *, deviation: bool = True) -> str:
-    """`mean ± deviation`, `*` where p < 0.01."""
+    """`mean ± deviation`, and the `mark` of the difference."""
     shown = f"{self.mean:.2f}"
     if deviation and len(self.values) > 1:
       shown += f" ± {self.deviation:.2f}"
-    significant = self.p_value is not None and self.p_value < 0.01
-    return shown + ("*" if significant else "")
+    return shown + mark(self.p_value, self.better)
 
 
 # (entry, system, part, metric) -> summary, or None if there is no such run.

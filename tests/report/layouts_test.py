@@ -11,7 +11,7 @@ SCORES = {
   ("base", "tune"): layouts.Summary(values=(30.0, 32.0)),
   ("base", "test"): layouts.Summary(values=(28.0, 30.0)),
   ("loss", "tune"): layouts.Summary(values=(33.0,)),
-  ("loss", "test"): layouts.Summary(values=(30.5,), p_value=0.004),
+  ("loss", "test"): layouts.Summary(values=(30.5,), p_value=0.004, better=True),
 }
 
 
@@ -27,6 +27,22 @@ def test_summary_shows_mean_deviation_and_mark():
   assert SCORES["base", "tune"].text() == f"31.00 ± {math.sqrt(2):.2f}"
   assert SCORES["loss", "test"].text() == "30.50*"
   assert layouts.Summary(values=(1.0,), p_value=0.01).text() == "1.00"
+  assert layouts.Summary(values=(1.0,), p_value=0.001).text() == "1.00-"
+
+
+@pytest.mark.parametrize(
+  ("p_value", "better", "want"),
+  [
+    (0.001, True, "**"),
+    (0.03, True, "*"),
+    (0.05, True, ""),
+    (0.001, False, "--"),
+    (0.03, False, "-"),
+    (None, True, ""),
+  ],
+)
+def test_a_star_is_for_better_and_a_minus_for_worse(p_value, better, want):
+  assert layouts.mark(p_value, better, levels=(0.05, 0.01)) == want
 
 
 def test_rows_show_labels_scores_and_gain():
