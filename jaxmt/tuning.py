@@ -67,10 +67,12 @@ class Tuned:
   Attributes:
     states: the last state of each seed's run.
     rows: all rounds of all runs, as `COLUMNS` names them.
+    metric: what they were judged by.
   """
 
   states: tuple[LoopState, ...]
   rows: list[dict[str, Any]]
+  metric: str
 
   @property
   def best(self) -> LoopState:
@@ -80,7 +82,11 @@ class Tuned:
   @property
   def scores(self) -> list[float]:
     """The best score of each run, as the metric gives it."""
-    return [abs(state.best_score) for state in self.states]
+    return [self.score(state) for state in self.states]
+
+  def score(self, state: LoopState) -> float:
+    """The best score of a run, as the metric gives it."""
+    return loop.best_of(state.history, self.metric)
 
 
 class Watch:
@@ -163,7 +169,7 @@ def run(
     rows += own
     lines = weight_files.format_weights(state.best_weights)
     files.write_lines(f"{workdir}/weights.{seed}.txt", lines)
-  tuned = Tuned(states=tuple(last), rows=rows)
+  tuned = Tuned(states=tuple(last), rows=rows, metric=setting.loop.metric)
   files.write_text(f"{workdir}/report.html", report(setting, tuned))
   return tuned
 

@@ -28,7 +28,9 @@ class TuneStageConfig:
     nbest: candidates per sentence and round.
     batch_size: 0 decodes all, then optimises; otherwise online learning on
       random batches of this size.
+    batch_passes: of an online learner over a batch.
     merge: whether candidates of earlier rounds stay.
+    unique: whether all strings of a list differ.
     templates: sparse features, see `jaxmt.tune.sparse_decoding`.
   """
 
@@ -40,7 +42,9 @@ class TuneStageConfig:
   min_change: float = 1e-6
   nbest: int = 100
   batch_size: int = 0
+  batch_passes: int = 1
   merge: bool = True
+  unique: bool = True
   templates: tuple[str, ...] = ()
 
 
@@ -120,6 +124,7 @@ def tune(
     lines,
     config=system.decode_config(config.search, model, forest=True),
     size=wanted.nbest,
+    unique=wanted.unique,
     spans=system.constituents(
       model, corpus, "tune", binarize=grammar["binarize"]
     ),
@@ -145,6 +150,7 @@ def tune(
       rounds=wanted.rounds,
       merge=wanted.merge,
       batch_size=wanted.batch_size,
+      batch_passes=wanted.batch_passes,
       min_change=wanted.min_change,
       patience=wanted.patience,
     ),
@@ -159,18 +165,12 @@ def tune(
     "metrics": {
       "rounds": len(history),
       "start_score": history[0]["score"],
-      "best_score": max((row["score"] for row in history), key=_rank(state)),
+      "best_score": loop.best_of(history, wanted.metric),
       "pool": history[-1]["pool"],
       "features": history[-1]["features"],
       "nonzero": sum(v != 0 for v in state.best_weights.values()),
     },
   }
-
-
-def _rank(state: loop.LoopState):
-  """Higher is better, also for error rates."""
-  rising = state.best_score >= 0
-  return lambda score: score if rising else -score
 
 
 def _say(state: loop.LoopState) -> None:

@@ -11,7 +11,7 @@ from its last `LoopState` with the same result.
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,12 @@ def run(
     state = _one_round(decode, references, method, state, config, seed)
     on_round(state)
   return state
+
+
+def best_of(history: Sequence[Mapping[str, Any]], metric: str) -> float:
+  """Returns the best score of all rounds: of error rates, the lowest."""
+  pick = max if find_metric(metric).higher_is_better else min
+  return pick(record["score"] for record in history)
 
 
 def _round_seed(seed: int, number: int, part: int = 0) -> int:

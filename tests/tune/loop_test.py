@@ -124,3 +124,38 @@ def test_an_interrupted_run_goes_on(world):
     assert rest.weights == whole.weights
     assert rest.best_weights == whole.best_weights
     assert rest.history == whole.history
+
+
+def test_best_of_all_rounds():
+  history = [{"score": value} for value in (0.4, 0.0, 0.7)]
+  assert loop.best_of(history, "wer") == 0.0
+  assert loop.best_of(history, "bleu") == 0.7
+  history = [{"score": value} for value in (-0.4, -0.1)]
+  assert loop.best_of(history, "bleu:0.1,ter:0.9") == -0.1
+
+
+def test_a_perfect_error_rate():
+  """A score of 0 that cannot be improved is still the best."""
+  made = small_pool.make(0, sentences=6, metrics=("wer",))
+  tuned, _ = methods.find("mert").optimise(
+    made,
+    small_pool.start(made),
+    methods.configure(methods.find("mert"), {"metric": "wer"}).config,
+    0,
+  )
+  scores = scoring.scores(made, tuned)
+  best = scoring.best(scores, made.offsets)
+  refs = [["nothing"]] * 6
+  for row in best.tolist():
+    refs[int(made.sentence[row])] = [made.lines[row]]
+  refs[3] = [""]  # it has no candidates
+  state = loop.run(
+    decoder(made),
+    refs,
+    quick("mert", metric="wer"),
+    loop.begin(weight_files.from_vector(tuned, made.names)),
+    loop.LoopConfig(metric="wer", rounds=1),
+    0,
+  )
+  assert state.best_score == 0.0
+  assert loop.best_of(state.history, "wer") == 0.0
