@@ -15,6 +15,7 @@ apart by their first line), or Moses' FEATURES_TXT and SCORES_TXT. Several lists
 are merged. `--method=none` only reads, scores and exports.
 
 Settings of a method are changed with --option, e.g. --option=restarts=50.
+Sparse features are those of --templates and any with a colon in their name.
 """
 
 import functools
@@ -32,7 +33,15 @@ from jaxmt.data import files, references
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
-from jaxmt.tune import kbest, mert_data, methods, mixing, pool, scoring
+from jaxmt.tune import (
+  kbest,
+  mert_data,
+  methods,
+  mixing,
+  pool,
+  reduced,
+  scoring,
+)
 
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
@@ -46,6 +55,9 @@ _GRAMMAR = flags.DEFINE_string(
 _LM = flags.DEFINE_string("lm", "", "language model, ARPA")
 _INPUT = flags.DEFINE_string("input", "", "source text to tune on")
 _TREES = flags.DEFINE_string("trees", "", "its trees, for tree-to-string")
+_BINARIZE = flags.DEFINE_bool(
+  "binarize", False, "make them binary, left-heavy, as extraction did"
+)
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
 _RESUME = flags.DEFINE_bool(
   "resume", True, "go on with a run of the same settings in the workdir"
@@ -64,8 +76,32 @@ _TARGETS = flags.DEFINE_integer(
 _NBEST = flags.DEFINE_integer(
   "nbest_size", 100, "candidates per sentence and round", lower_bound=1
 )
+_UNIQUE = flags.DEFINE_bool(
+  "unique",
+  True,
+  "no string twice in a list: exact for hard ramps; losses that sum over"
+  " derivations, as soft ramps and risk, see all of them with --nounique",
+)
 _TEMPLATES = flags.DEFINE_list(
   "templates", [], "sparse features: rule, shape, pairs, edges, bigrams, ..."
+)
+_MIN_COUNT = flags.DEFINE_integer(
+  "min_count",
+  0,
+  "leave out sparse features that differ in lists of fewer sentences",
+  lower_bound=0,
+)
+_KEEP = flags.DEFINE_integer(
+  "keep_features",
+  0,
+  "sparse features kept, those that differ in most sentences; 0: all",
+  lower_bound=0,
+)
+_SUMMARY = flags.DEFINE_bool(
+  "summary",
+  False,
+  "fold the sparse features of each template, with the weights they have, into"
+  " one sum that is tuned like a dense feature",
 )
 _ROUNDS = flags.DEFINE_integer(
   "rounds", 10, "optimisations at most", lower_bound=0
@@ -79,6 +115,9 @@ _MIN_CHANGE = flags.DEFINE_float(
 _MERGE = flags.DEFINE_bool("merge", True, "keep candidates of earlier rounds")
 _BATCH = flags.DEFINE_integer(
   "batch_size", 0, "online: update after so many sentences; 0: after all"
+)
+_BATCH_PASSES = flags.DEFINE_integer(
+  "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
 )
 _THREADS = flags.DEFINE_integer(
   "threads", 0, "batches decoded at a time; 0: one for each core, on CPUs"
@@ -108,6 +147,13 @@ _SHARDS = flags.DEFINE_integer(
 _MIX_ROUNDS = flags.DEFINE_integer("mix_rounds", 1, "how often to mix")
 _MIX_KEEP = flags.DEFINE_integer(
   "mix_keep", 0, "sparse features kept when mixing; 0 keeps all"
+)
+_MIX_NORM = flags.DEFINE_integer(
+  "mix_norm",
+  2,
+  "norm over shards that --mix_keep ranks features by: 1 or 2",
+  lower_bound=1,
+  upper_bound=2,
 )
 _HISTORY = flags.DEFINE_string("history", None, "JSON lines of the search")
 _EXPORT_FEATURES = flags.DEFINE_string(
@@ -179,7 +225,14 @@ def _method() -> methods.Method:
       raise InputError(f"--devices={_DEVICES.value}: at least 1")
     parallel.initialize(devices=_DEVICES.value)
     changes["devices"] = str(_DEVICES.value)
-  return _mixed(methods.configure(method, changes))
+  method = methods.configure(method, changes)
+  whole = _reduced(_mixed(method))
+  if _BATCH.value and whole is not method:
+    raise InputError(
+      "--batch_size does not go with --shards, --min_count, --keep_features or"
+      " --summary"
+    )
+  return whole
 
 
 def _mixed(method: methods.Method) -> methods.Method:
@@ -192,8 +245,24 @@ def _mixed(method: methods.Method) -> methods.Method:
     shards=_SHARDS.value,
     rounds=_MIX_ROUNDS.value,
     keep=_MIX_KEEP.value,
+    norm=_MIX_NORM.value,
   )
   optimise = functools.partial(mixing.optimise, method.optimise)
+  return methods.Method(optimise=optimise, config=config)
+
+
+def _reduced(method: methods.Method) -> methods.Method:
+  """The method on fewer features, if that is asked for."""
+  if not (_MIN_COUNT.value or _KEEP.value or _SUMMARY.value):
+    return method
+  config = reduced.ReducedConfig(
+    inner=method.config,
+    metric=_METRIC.value,
+    min_count=_MIN_COUNT.value,
+    keep=_KEEP.value,
+    summary=_SUMMARY.value,
+  )
+  optimise = functools.partial(reduced.optimise, method.optimise)
   return methods.Method(optimise=optimise, config=config)
 
 
@@ -287,8 +356,9 @@ def _about(given: Mapping[str, float] | None) -> dict:
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
   settings = (
     *(_METHOD, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
-    *(_MIX_KEEP, _DIALECT, _BEAM, _POP, _SPAN, _TARGETS, _NBEST, _TEMPLATES),
-    *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH),
+    *(_MIX_KEEP, _MIX_NORM, _DIALECT, _BEAM, _POP, _SPAN, _TARGETS, _NBEST),
+    *(_UNIQUE, _BINARIZE, _TEMPLATES, _MIN_COUNT, _KEEP, _SUMMARY),
+    *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH, _BATCH_PASSES),
   )
   return {
     "files": {path: checkpoint.file_digest(path) for path in inputs},
@@ -336,17 +406,22 @@ def _make_decode(model, lines: list[str], method: methods.Method):
   spans = None
   if _TREES.value:
     spans = loading.read_spans(
-      _TREES.value, model, lines, lines_path=_INPUT.value
+      _TREES.value,
+      model,
+      lines,
+      lines_path=_INPUT.value,
+      binarize=_BINARIZE.value,
     )
   return decoding.make_decode(
     model,
     lines,
     config=system.decode_config(settings, model),
     size=_NBEST.value,
+    unique=_UNIQUE.value,
     spans=spans,
     templates=_TEMPLATES.value,
     mesh=parallel.make_mesh(_DEVICES.value) if several else None,
-    density=getattr(method.config, "density", None),
+    density=getattr(methods.innermost(method.config), "density", None),
   )
 
 
@@ -390,6 +465,7 @@ def _tune_in_loop(
           rounds=_ROUNDS.value,
           merge=_MERGE.value,
           batch_size=_BATCH.value,
+          batch_passes=_BATCH_PASSES.value,
           min_change=_MIN_CHANGE.value,
           patience=_PATIENCE.value,
         ),
@@ -400,7 +476,7 @@ def _tune_in_loop(
       clock=time.perf_counter,
       say=functools.partial(print, flush=True),
     )
-  best = abs(tuned.best.best_score)
+  best = tuned.score(tuned.best)
   _write(program.given(_OUTPUT), tuned.best.best_weights, best)
   if len(tuned.scores) > 1:
     print(

@@ -157,15 +157,22 @@ def _gradient_method(name: str) -> Method:
 
 def exploring(method: Method) -> Method:
   """Returns the method as a loop with a decoder wants it; see `Chooser`."""
-  config = method.config
-  inner: Any = getattr(config, "inner", None)
-  if hasattr(inner, "explore"):
-    config = dataclasses.replace(
-      config, inner=dataclasses.replace(inner, explore=True)
-    )
+  return dataclasses.replace(method, config=_exploring(method.config))
+
+
+def _exploring(config: Any) -> Any:
+  """The config, and the config in it, with `explore` set where it exists."""
+  changes: dict[str, Any] = {}
+  if hasattr(config, "inner"):
+    changes["inner"] = _exploring(config.inner)
   if hasattr(config, "explore"):
-    config = dataclasses.replace(config, explore=True)
-  return dataclasses.replace(method, config=config)
+    changes["explore"] = True
+  return dataclasses.replace(config, **changes)
+
+
+def innermost(config: Any) -> Any:
+  """Returns the config of the method itself, inside all that wrap it."""
+  return innermost(config.inner) if hasattr(config, "inner") else config
 
 
 def configure(method: Method, changes: Mapping[str, str]) -> Method:

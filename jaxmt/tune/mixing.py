@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.tune.chooser import Chooser
-from jaxmt.tune.pool import KBestPool, take_sentences
+from jaxmt.tune.pool import KBestPool, split_sparse, take_sentences
 
 Optimise = Callable[..., tuple[np.ndarray, list[dict]]]
 
@@ -74,13 +74,14 @@ def optimise(
   Shard s holds the sentences s, s + shards, ... The mixture does not depend on
   the number of threads.
   """
+  pool, place = split_sparse(pool)
   shards = max(1, min(config.shards, pool.sentences))
   parts = [
     take_sentences(pool, np.arange(s, pool.sentences, shards))
     for s in range(shards)
   ]
-  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  current = np.array(weights, np.float64)
+  current = np.array(weights, np.float64)[place]
+  chooser = Chooser(pool, current, config.metric, explore=config.explore)
   for number in range(config.rounds):
     begin = current
 
@@ -96,4 +97,6 @@ def optimise(
       stacked, dense=pool.dense.shape[1], keep=config.keep, norm=config.norm
     )
     chooser.offer(current, {"round": number, "shards": shards})
-  return chooser.best, chooser.history
+  best = np.zeros(len(weights))
+  best[place] = chooser.best
+  return best, chooser.history

@@ -401,6 +401,31 @@ def with_sparse(
   return dataclasses.replace(pool, sparse=joined, names=(*pool.names, *names))
 
 
+def split_sparse(pool: KBestPool) -> tuple[KBestPool, np.ndarray]:
+  """Returns the pool with all sparse features stored so.
+
+  A feature is sparse if there is a colon in its name, as in those of all
+  templates, or if the pool stores it sparsely: of many features, those of few
+  lists.
+
+  Returns:
+    `(pool, place)`: a weight vector `w` of the given pool is `w[place]` for the
+    new one.
+  """
+  stored = pool.names[: pool.dense.shape[1]]
+  dense = [name for name in stored if ":" not in name]
+  if len(dense) == len(stored):
+    return pool, np.arange(len(pool.names))
+  made = make_pool(
+    to_candidates(pool),
+    sentences=pool.sentences,
+    statistics=pool.statistics,
+    dense_names=dense,
+  )
+  place = {name: number for number, name in enumerate(pool.names)}
+  return made, np.array([place[name] for name in made.names])
+
+
 def summarised(
   pool: KBestPool, weights: np.ndarray, groups: np.ndarray
 ) -> KBestPool:

@@ -166,8 +166,9 @@ def test_online_with_two_seeds_from_default_weights(folder, tmp_path):
     workdir,
     method="kbmira",
     metric="bleu",
-    option="passes=2",
+    option=None,
     batch_size=3,
+    batch_passes=2,
     runs=2,
     rounds=1,
     weights=None,
@@ -187,6 +188,7 @@ def test_online_with_two_seeds_from_default_weights(folder, tmp_path):
     ({"method": "none"}, "nothing to do"),
     ({"references": "nothing"}, "nothing"),
     ({"templates": "nonsense"}, "nonsense"),
+    ({"batch_size": 3, "shards": 2}, "does not go with --shards"),
   ],
 )
 def test_errors_are_one_line(folder, tmp_path, changes, reason):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmt.data import files
-from jaxmt.features import weights
+from jaxmt.features import templates, weights
 from jaxmt.tune import kbest_write, pool
 from tests import util
 from tests.tune import small_pool
@@ -22,6 +22,11 @@ def folder(tmp_path_factory):
     pool.to_candidates(made), np.zeros(len(made))
   )
   files.write_lines(str(where / "k.gz"), lines)
+  bigrams = templates.target_ngrams(made.lines, order=2)
+  lines = kbest_write.format_kbest(
+    pool.to_candidates(pool.with_sparse(made, *bigrams)), np.zeros(len(made))
+  )
+  files.write_lines(str(where / "bigrams.gz"), lines)
   files.write_lines(str(where / "r"), [row[0] for row in refs])
   files.write_lines(
     str(where / "w"),
@@ -60,15 +65,62 @@ def test_tunes(folder, tmp_path, method):
   assert again.read_bytes() == out.read_bytes()
 
 
+def bigrams_of(path):
+  tuned = weights.parse_weights(files.read_lines(str(path)))
+  return {k: v for k, v in tuned.items() if k.startswith("ngram:") and v}
+
+
 def test_several_runs_and_shards(folder, tmp_path):
   out = tmp_path / "w"
-  done = tune(folder, method="arow", output=out, runs=3, shards=2, mix_rounds=2)
+  done = tune(
+    folder,
+    method="arow",
+    kbest=folder / "bigrams.gz",
+    output=out,
+    runs=3,
+    shards=2,
+    mix_rounds=2,
+    mix_keep=5,
+    mix_norm=1,
+  )
   assert done.returncode == 0, done.stderr
   mean, spread = done.stdout.split("3 runs: bleu ")[1].split(" +- ")
   after = float(done.stdout.split(" -> ")[1].split()[0])
   assert after >= float(mean)
   assert float(spread.split()[0]) >= 0
-  assert out.exists()
+  assert 0 < len(bigrams_of(out)) <= 5
+
+
+def test_few_sparse_features_and_then_their_sum(folder, tmp_path):
+  sparse, dense = tmp_path / "sparse", tmp_path / "dense"
+  done = tune(
+    folder,
+    method="kbmira",
+    kbest=folder / "bigrams.gz",
+    output=sparse,
+    min_count=2,
+    keep_features=7,
+    option="passes=5",
+  )
+  assert done.returncode == 0, done.stderr
+  before = bigrams_of(sparse)
+  assert 0 < len(before) <= 7
+  done = tune(
+    folder,
+    "--summary",
+    method="mert",
+    kbest=folder / "bigrams.gz",
+    weights=sparse,
+    output=dense,
+    option="restarts=3",
+  )
+  assert done.returncode == 0, done.stderr
+  first, last = done.stdout.split("bleu ")[1].split(" in ")[0].split(" -> ")
+  assert float(last) > float(first)
+  after = bigrams_of(dense)
+  assert after.keys() == before.keys()
+  scales = [after[name] / before[name] for name in before]
+  assert scales == pytest.approx([scales[0]] * len(scales))
 
 
 def test_moses_data_carry_over(folder, tmp_path):
