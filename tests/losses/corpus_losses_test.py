@@ -183,3 +183,23 @@ def test_pareto_ranking_by_hand():
   expected = math.log1p(math.exp(2)) + math.log1p(math.exp(1))
   assert float(pairs) == 2
   assert float(value) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_pareto_ranking_gradient_by_differences(seed):
+  rng = np.random.default_rng(seed)
+  costs = jnp.asarray(rng.integers(0, 5, (2, 4, 5)))
+  mask = np.arange(5) < np.array([[5], [3], [1], [0]])
+  scores = rng.normal(size=(4, 5)).astype(np.float32)
+
+  def value(scores):
+    return combined.pareto_ranking(scores, costs, mask)[0]
+
+  assert float(value(scores)) > 0
+  check_grads(
+    value, (jnp.asarray(scores),), order=1, modes=("rev",), atol=1e-2, rtol=1e-2
+  )
+  hidden = jnp.where(mask, scores, jnp.nan)
+  gradient = np.asarray(jax.grad(value)(hidden))
+  assert np.isfinite(gradient).all() and (gradient[~mask] == 0).all()
+  assert np.abs(gradient).max() > 0

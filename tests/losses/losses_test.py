@@ -225,7 +225,29 @@ HAND = [
       (math.e + math.e**3 + math.e**2) / (math.e + math.e**2 + math.e**1.5)
     ),
   ),
+  (
+    "soft_ramp3",
+    math.log(
+      (math.e + math.e**4 + math.e**2.5) / (math.e + math.e**2 + math.e**1.5)
+    ),
+  ),
+  ("hard_soft_ramp1", math.log(math.e + math.e**4 + math.e**2.5) - 3),
   ("hard_soft_ramp2", math.log(math.e + math.e**3 + math.e**2) - 2),
+  ("hard_soft_ramp3", math.log(math.e + math.e**4 + math.e**2.5) - 2),
+  ("soft_hard_ramp1", 4 - math.log(math.e + math.e**3 + math.e**2)),
+  ("soft_hard_ramp2", 3 - math.log(math.e + math.e**2 + math.e**1.5)),
+  ("soft_hard_ramp3", 4 - math.log(math.e + math.e**2 + math.e**1.5)),
+  # Leads -2 and -1 of the first, -1 of the third over the second.
+  ("ranking_logistic", math.log1p(math.e**2) + 2 * math.log1p(math.e)),
+  # Ranks weigh 1, e^-3 and e^-1.5: shares 0.7856, 0.0391 and 0.1753.
+  (
+    "cross_entropy_ranking",
+    math.log(math.e + math.e**3 + math.e**2)
+    - (1 + 3 * math.e**-3 + 2 * math.e**-1.5) / (1 + math.e**-3 + math.e**-1.5),
+  ),
+  # Scores times 1.5: p = 0.03911, 0.78560, 0.17529, so the risk is 0.87324
+  # and the entropy 0.62158.
+  ("annealed_risk", 0.873242 - 0.7 * 0.621585),
 ]
 
 
@@ -233,6 +255,16 @@ HAND = [
 def test_by_hand(name, expected):
   value = one(name, [1.0, 3.0, 2.0], [0.0, 1.0, 0.5])
   assert value == pytest.approx(expected, rel=1e-5)
+
+
+def test_hope_against_fear_by_hand():
+  # Less costs: 2, 0.8, -2: the hope is the first. With costs: 2, 2.8, 2: the
+  # fear is the second. The worst is the third, 2 behind, 1.5 beyond the bound.
+  scores, costs = [2.0, 1.8, 0.0], [0.0, 1.0, 2.0]
+  hinge = 1 - 0.2
+  assert one("loss_augmented_hinge", scores, costs) == pytest.approx(hinge)
+  wide = one("relative_margin", scores, costs)
+  assert wide == pytest.approx(hinge + 0.3 * 1.5)
 
 
 def test_hope_may_equal_fear():

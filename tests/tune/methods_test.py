@@ -1,6 +1,7 @@
 """All methods by name: they improve, repeat, and bear odd pools."""
 
 import dataclasses
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 from jaxmt import parallel
 from jaxmt.errors import InputError
+from jaxmt.metrics import registry
 from jaxmt.tune import (
   gradient,
   kbest,
@@ -80,6 +82,29 @@ def test_error_rates_go_down(name):
   tuned, _ = method.optimise(made, start, method.config, 0)
   after = scoring.pool_score(made, tuned, "ter")
   assert after < scoring.pool_score(made, start, "ter")
+
+
+@pytest.fixture(scope="module")
+def judged():
+  """A pool with the statistics of all metrics."""
+  return small_pool.make(0, metrics=tuple(registry.METRICS))
+
+
+@pytest.mark.parametrize("metric", registry.METRICS)
+@pytest.mark.parametrize(
+  "name", ["mert", "kbmira", "perceptron", "arow", "rampion", "pro"]
+)
+def test_every_metric_is_a_target(judged, name, metric):
+  start = small_pool.start(judged)
+  method = quick(name, metric=metric)
+  tuned, history = method.optimise(judged, start, method.config, 0)
+  assert np.isfinite(tuned).all() and history
+  before = scoring.pool_score(judged, start, metric)
+  after = scoring.pool_score(judged, tuned, metric)
+  if registry.METRICS[metric].higher_is_better:
+    assert after > before
+  else:
+    assert after < before
 
 
 ODD = ("risk", "hinge", "linear-bleu", "pareto", "xbleu", "margin", "mse")
@@ -339,3 +364,31 @@ def test_decayed_statistics():
   np.testing.assert_allclose(
     document.costs(row[None]), [1 - metric.corpus_score(expected + row)]
   )
+
+
+def pairs_of(made, costs):
+  """Differences of features and of costs, all oracle-other pairs of a list."""
+  rows, targets = [], []
+  for low, high in itertools.pairwise(made.offsets):
+    here = np.arange(low, high)
+    oracle = costs[low:high] <= costs[low:high].min(initial=np.inf) + 1e-6
+    for good in here[oracle]:
+      for bad in here[~oracle]:
+        rows.append(made.dense[good] - made.dense[bad])
+        targets.append(costs[bad] - costs[good])
+  return np.array(rows), np.array(targets)
+
+
+def test_mse_is_least_squares():
+  """Its last iterate; the method itself takes that of the best pool score."""
+  made = small_pool.make(0)
+  x, y = pairs_of(made, scoring.sentence_costs(made, "bleu"))
+  exact, *_ = np.linalg.lstsq(x, y, rcond=None)
+  least = np.mean((y - x @ exact) ** 2)
+  assert least < 0.9 * np.mean(y**2)
+  method = methods.configure(
+    methods.find("mse"), {"steps": "200", "chunk": "1000", "explore": "true"}
+  )
+  tuned, history = method.optimise(made, np.zeros(4), method.config, 0)
+  assert history[-1]["loss"] == pytest.approx(least, rel=1e-4)
+  np.testing.assert_allclose(tuned, exact, atol=2e-3)
