@@ -292,11 +292,10 @@ def _learned(
 ) -> Artefact:
   """Trains θ with the weights and, from the second epoch on, the θ `before`."""
   earlier = {"theta": before["learned"]} if "learned" in before else {}
-  return run.stage(
+  return run.shared_stage(
     f"theta-{mark}",
     theta_stage.learn,
     config=_theta_config(config, name),
-    resumable=True,
     tuned=before["tune"],
     **shared,
     **earlier,

@@ -13,7 +13,8 @@ gives the same numbers.
 A workdir holds `artefacts/`, `run.json` (how it was made), `metrics.jsonl` (a
 line for every finished stage), and what the experiment adds (`results.json`,
 `report.html`). Several runs may share one artefact store: a stage that another
-process is making is waited for.
+process is making is waited for. Several processes may also work on one run, as
+a crew (`jaxmt.crew`).
 """
 
 import contextlib
@@ -30,7 +31,9 @@ from typing import Any
 
 from jaxmt import checkpoint, progress, provenance
 from jaxmt import config as config_lib
+from jaxmt.crew import Crew
 from jaxmt.data import files
+from jaxmt.errors import InputError
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,12 +69,34 @@ def source_file(path: str) -> SourceFile:
   return SourceFile(path=path, key=checkpoint.file_digest(path))
 
 
+@dataclasses.dataclass(frozen=True)
+class _Call:
+  """A stage: see `Run.stage` and `Run.shared_stage`."""
+
+  name: str
+  function: Callable[..., dict[str, Any]]
+  config: Any
+  inputs: Mapping[str, Artefact | SourceFile]
+  resumable: bool = False
+  shared: bool = False
+
+
 class Run:
   """One experiment in one workdir. Make it with `open_run`."""
 
-  def __init__(self, workdir: pathlib.Path, store: pathlib.Path):
+  def __init__(
+    self,
+    workdir: pathlib.Path,
+    store: pathlib.Path,
+    *,
+    crew: Crew | None = None,
+    tools: Mapping[str, Any] | None = None,
+  ):
     self.workdir = workdir
     self.store = store
+    self._crew = crew
+    self._tools = tools or {}
+    self._folders: dict[str, str] = {}  # of artefacts, by key
     self._records: list[dict] = []
 
   def stage(
@@ -97,16 +122,36 @@ class Run:
         and is run again, and gone when the stage is finished.
       **inputs: earlier artefacts, source files.
     """
-    key = _key(name, function, config, inputs)
+    call = _Call(name, function, config, inputs, resumable)
+    return self._artefact(call)
+
+  def shared_stage(
+    self,
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    *,
+    config: Any = None,
+    **inputs: Artefact,
+  ) -> Artefact:
+    """A resumable stage that every process of the crew takes part in.
+
+    The function also receives the run's tools, see `open_run`.
+    """
+    return self._artefact(
+      _Call(name, function, config, inputs, resumable=True, shared=True)
+    )
+
+  def _artefact(self, call: "_Call") -> Artefact:
+    name = call.name
+    key = _key(name, call.function, call.config, call.inputs)
     directory = self.store / f"{name}-{key[:20]}"
     lock = self.store / ".locks" / f"{name}-{key[:20]}"
     with checkpoint.lock(lock, wait=True, what=f"stage {name}"):
       found = self._find(name, directory)
       reused = found is not None
       if found is None:
-        found = self._make(
-          name, function, config, inputs, directory, key, resumable
-        )
+        found = self._make(call, directory, key)
+    self._folders[key] = str(directory)
     values, meta = found
     artefact = Artefact(
       key=key, values=values, seconds=meta["seconds"], reused=reused
@@ -125,26 +170,43 @@ class Run:
       shutil.rmtree(directory)
       return None
 
-  def _make(self, name, function, config, inputs, directory, key, resumable):
-    progress.say(f"[{name}] running")
+  def _make(self, call: "_Call", directory: pathlib.Path, key: str):
+    progress.say(f"[{call.name}] running")
     start = time.perf_counter()
     arguments: dict[str, Any] = {
       parameter: value.path
       if isinstance(value, SourceFile)
       else dict(value.values)
-      for parameter, value in inputs.items()
+      for parameter, value in call.inputs.items()
     }
     partial = self.store / ".partial" / directory.name
-    if resumable:
+    if call.resumable:
       arguments["partial"] = checkpoint.Partial(partial)
-    values = function(config, **arguments)
+    if call.shared:
+      arguments |= self._tools
+      if self._crew is not None:
+        self._crew.announce(self._task(call, partial))
+    values = call.function(call.config, **arguments)
     seconds = round(time.perf_counter() - start, 3)
-    meta = {"stage": name, "key": key, "seconds": seconds}
+    meta = {"stage": call.name, "key": key, "seconds": seconds}
     checkpoint.write(directory, values, meta)
-    if resumable:
+    if call.resumable:
       shutil.rmtree(partial)
-    progress.say(f"[{name}] done in {seconds:.1f} s")
+    progress.say(f"[{call.name}] done in {seconds:.1f} s")
     return checkpoint.read(directory)
+
+  def _task(self, call: "_Call", partial: pathlib.Path) -> dict[str, Any]:
+    """What `take_part` needs to know of a stage."""
+    return {
+      "stage": call.name,
+      "code": provenance.function_version(call.function),
+      "config": config_lib.plain(call.config),
+      "inputs": {
+        parameter: self._folders[value.key]
+        for parameter, value in call.inputs.items()
+      },
+      "partial": str(partial),
+    }
 
   def _record(self, name: str, artefact: Artefact) -> None:
     """Adds a line to `metrics.jsonl`; the file is whole at every moment."""
@@ -179,6 +241,41 @@ def _key(name, function, config, inputs) -> str:
   return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()
 
 
+def take_part(
+  crew: Crew,
+  function: Callable[..., dict[str, Any]],
+  config_class: type,
+  *,
+  tools: Mapping[str, Any] | None = None,
+) -> None:
+  """Helps with every stage that the leader of a crew shares, until it ends.
+
+  What the function returns here is left to the leader to write.
+
+  Args:
+    crew: of which another process is the leader.
+    function: that of the shared stages.
+    config_class: of its config.
+    tools: see `open_run`.
+
+  Raises:
+    InputError: if the leader runs other code.
+  """
+  for task in crew.tasks():
+    if task["code"] != provenance.function_version(function):
+      raise InputError("process 0 runs another version of the code")
+    inputs = {
+      parameter: checkpoint.read(pathlib.Path(folder))[0]
+      for parameter, folder in task["inputs"].items()
+    }
+    function(
+      config_lib.freeze(config_class, task["config"]),
+      partial=checkpoint.Partial(pathlib.Path(task["partial"])),
+      **inputs,
+      **(tools or {}),
+    )
+
+
 @contextlib.contextmanager
 def open_run(
   workdir: str,
@@ -186,6 +283,8 @@ def open_run(
   config: Any,
   store: str | None = None,
   wait: bool = False,
+  crew: Crew | None = None,
+  tools: Mapping[str, Any] | None = None,
 ) -> Iterator[Run]:
   """Opens a workdir for one process at a time.
 
@@ -196,6 +295,9 @@ def open_run(
       `artefacts` by default.
     wait: wait while another process works in this workdir, instead of
       refusing.
+    crew: processes that take part in shared stages, or None.
+    tools: arguments of shared stages that say where and how to work. What is
+      made must not depend on them: the key does not.
 
   Raises:
     InputError: if the workdir is in use and `wait` is False.
@@ -205,7 +307,7 @@ def open_run(
   store_path = pathlib.Path(store) if store else path / "artefacts"
   (store_path / ".locks").mkdir(parents=True, exist_ok=True)
   with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
-    run = Run(path, store_path)
+    run = Run(path, store_path, crew=crew, tools=tools)
     record = {
       "argv": sys.argv,
       "config": config_lib.plain(config),

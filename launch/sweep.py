@@ -9,6 +9,9 @@
 --config, with changes to it, takes the place of the study's own base config.
 Runs share one artefact store, so what two entries have in common is made once.
 Finished runs are skipped. Afterwards: python tools/table.py runs/n
+
+Each run can use several devices, Ray, or several processes, as launch/train.py
+does; see there.
 """
 
 import json
@@ -18,7 +21,15 @@ from absl import flags
 from ml_collections import config_flags
 
 from jaxmt import config as config_lib
-from jaxmt import experiment, parallel, pipeline, program, progress, study
+from jaxmt import (
+  crew,
+  experiment,
+  pipeline,
+  program,
+  progress,
+  study,
+  workplace,
+)
 from jaxmt.data import files
 from jaxmt.errors import InputError
 
@@ -29,6 +40,7 @@ _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "base config instead of the study's own"
 )
 _SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
+flags.adopt_module_key_flags(workplace)
 
 
 def finished(folder: pathlib.Path, config: experiment.ExperimentConfig) -> bool:
@@ -56,26 +68,36 @@ def main(argv: list[str]) -> None:
       state = "done" if finished(workdir / trial.folder, config) else "to run"
       print(f"{trial.folder}\t{state}")
     return
-  parallel.initialize()
-  workdir.mkdir(parents=True, exist_ok=True)
-  files.write_text(
-    str(workdir / "study.json"), json.dumps(study.description(plan), indent=1)
-  )
-  for number, (trial, config) in enumerate(zip(chosen, configs, strict=True)):
-    folder = workdir / trial.folder
-    label = f"({number + 1}/{len(chosen)}) {trial.folder}"
-    if finished(folder, config):
-      progress.say(f"{label}: already done")
-      continue
-    progress.say(f"{label}: running")
-    try:
-      with pipeline.open_run(
-        str(folder), config=config, store=str(workdir / "artefacts")
-      ) as run:
-        experiment.run(run, config)
-    except InputError as error:
-      raise InputError(f"run {trial.folder}: {error}") from error
+  tools = workplace.set_up()
+  with crew.assemble(str(workdir)) as team:
+    if team.helps:
+      workplace.help(team, tools)
+      return
+    workdir.mkdir(parents=True, exist_ok=True)
+    files.write_text(
+      str(workdir / "study.json"), json.dumps(study.description(plan), indent=1)
+    )
+    for number, (trial, config) in enumerate(zip(chosen, configs, strict=True)):
+      label = f"({number + 1}/{len(chosen)}) {trial.folder}"
+      if finished(workdir / trial.folder, config):
+        progress.say(f"{label}: already done")
+        continue
+      progress.say(f"{label}: running")
+      _run(workdir, trial, config, crew=team, tools=tools)
   print(f"{len(chosen)} runs done; python tools/table.py {workdir}")
+
+
+def _run(workdir: pathlib.Path, trial: study.Trial, config, **options) -> None:
+  try:
+    with pipeline.open_run(
+      str(workdir / trial.folder),
+      config=config,
+      store=str(workdir / "artefacts"),
+      **options,
+    ) as run:
+      experiment.run(run, config)
+  except InputError as error:
+    raise InputError(f"run {trial.folder}: {error}") from error
 
 
 if __name__ == "__main__":

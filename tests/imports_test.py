@@ -39,9 +39,11 @@ ALLOWED = {
   "progress": set(),
   "program": {"errors"},
   "checkpoint": {"errors", "data"},
+  "crew": {"errors", "data", "parallel"},
   "pipeline": {
     "checkpoint",
     "config",
+    "crew",
     "data",
     "errors",
     "progress",
@@ -73,6 +75,14 @@ ALLOWED["experiment_report"] = {
   "provenance",
   "report",
 }
+ALLOWED["workplace"] = {
+  "crew",
+  "errors",
+  "parallel",
+  "pipeline",
+  "runner",
+  "stages",
+}
 ALLOWED["study"] = {"errors", "config", "report"}
 
 # Modules that may open files, run programs or read the clock.
@@ -83,6 +93,7 @@ IMPURE = {
   "kernel_cache.py",
   "kernel_locator.py",
   "checkpoint.py",
+  "crew.py",
   "pipeline.py",
   "progress.py",
   "program.py",

@@ -3,7 +3,11 @@
 import dataclasses
 from typing import Any
 
-from jaxmt import progress
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt import parallel, progress
 from jaxmt.align import config as align_config
 from jaxmt.align import em, evaluate, symmetrize
 from jaxmt.data import links as links_lib
@@ -42,11 +46,15 @@ def align(
     return {"links": given}
   source, _ = vocabulary.intern(corpus["train_source"])
   target, _ = vocabulary.intern(corpus["train_target"])
+  # One device of this process: sums over more would round in other ways.
+  mesh = Mesh(np.array(jax.local_devices()[:1]), (parallel.DATA,))
   settings = align_config.default(config.model, iterations=config.iterations)
   passes = settings.iterations
   passes += settings.warm_up if settings.model == "hmm" else 0
   with progress.steps(label=f"align ({config.model})", total=passes) as advance:
-    found = em.align(source, target, settings, report=lambda news: advance(1))
+    found = em.align(
+      source, target, settings, mesh=mesh, report=lambda news: advance(1)
+    )
   joined = symmetrize.symmetrize(
     found.links["forward"], found.links["backward"], method=config.symmetrize
   )

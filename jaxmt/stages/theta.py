@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmt import progress
+from jaxmt import parallel, progress
 from jaxmt.chart import model as models
 from jaxmt.chart.model import Model
 from jaxmt.data.ragged import Ragged
@@ -22,7 +22,7 @@ from jaxmt.stages.system import SearchStageConfig
 from jaxmt.train import baselines, decoding
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.decoding import Bitext
-from jaxmt.train.learn_theta import Place
+from jaxmt.train.learn_theta import Learned, Place
 from jaxmt.train.store import Store
 
 
@@ -33,15 +33,28 @@ class ThetaStageConfig:
   Attributes:
     theta: the method and its settings, the sizes of the training search too.
     search: limits of matching; its beam is that of decoding, not used here.
-    runner: "threads" or "ray", where shards are decoded. The result does not
-      depend on it.
   """
 
   theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
   search: SearchStageConfig = dataclasses.field(
     default_factory=SearchStageConfig
   )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Workplace:
+  """Where training is done; has no influence on what it gives.
+
+  Attributes:
+    runner: "threads", "serial" or "ray": where shards are decoded.
+    ray_address: a running Ray cluster; None starts a local one.
+    devices: that search batches of a shard side by side; 0 for all there are.
+      Of several processes each uses one device.
+  """
+
   runner: str = "threads"
+  ray_address: str | None = None
+  devices: int = 1
 
 
 def learn(
@@ -53,8 +66,12 @@ def learn(
   tuned: dict[str, Any],
   theta: dict[str, Any] | None = None,
   partial: Store | None = None,
+  workplace: Workplace | None = None,
 ) -> dict[str, Any]:
   """Learns θ with fixed weights.
+
+  Where several processes run, all of them call it and share the work; the
+  first one reports.
 
   Args:
     config: see `ThetaStageConfig`.
@@ -64,6 +81,7 @@ def learn(
     tuned: "weights", from `jaxmt.stages.tuning`.
     theta: "theta" to start from, if not the grammar's own.
     partial: keeps finished shards and iterations, to go on from.
+    workplace: see `Workplace`.
 
   Returns:
     "theta": natural logs, float32 `[R, 5]`; "counts": what they were estimated
@@ -78,23 +96,12 @@ def learn(
     weights=tuned["weights"],
     theta=theta,
   )
-  total = len(bitext) * config.theta.iterations
-  label = f"theta ({config.theta.method})"
-  with progress.steps(label=label, total=total) as advance:
-    learned = baselines.train(
-      model,
-      bitext,
-      config.theta,
-      store=partial,
-      place=Place(
-        runner=Runner(kind=config.runner, workers=config.theta.workers),
-        processes=jax.process_count(),
-        process=jax.process_index(),
-        clock=progress.clock,
-        on_shard=advance,
-      ),
-      on_iteration=_say,
-    )
+  place = _place(config.theta, workplace or Workplace())
+  options = {"store": partial, "place": place}
+  if place.process:
+    learned = baselines.train(model, bitext, config.theta, **options)
+  else:
+    learned = _reported(model, bitext, config.theta, options)
   history = list(learned.history)
   return {
     "theta": learned.theta,
@@ -102,6 +109,39 @@ def learn(
     "history": history,
     "metrics": _metrics(history),
   }
+
+
+def _place(config: ThetaConfig, workplace: Workplace) -> Place:
+  processes = jax.process_count()
+  mesh = None
+  if processes == 1 and workplace.devices != 1 and jax.device_count() > 1:
+    mesh = parallel.make_mesh(workplace.devices)
+  return Place(
+    runner=Runner(
+      kind=workplace.runner,
+      workers=config.workers,
+      address=workplace.ray_address,
+    ),
+    mesh=mesh,
+    processes=processes,
+    process=jax.process_index(),
+    clock=progress.clock,
+  )
+
+
+def _reported(model, bitext, config: ThetaConfig, options) -> Learned:
+  """Trains, and shows how far it is."""
+  total = len(bitext) * config.iterations
+  label = f"theta ({config.method})"
+  with progress.steps(label=label, total=total) as advance:
+    shown = dataclasses.replace(options["place"], on_shard=advance)
+    return baselines.train(
+      model,
+      bitext,
+      config,
+      **(options | {"place": shown}),
+      on_iteration=_say,
+    )
 
 
 def training_model(
@@ -143,12 +183,26 @@ def check(config: ThetaStageConfig, *, provenance: bool) -> None:
     raise InputError(f"config key 'theta': {error}") from error
 
 
+def check_workplace(workplace: Workplace) -> None:
+  """Raises `InputError` for a place that is not there."""
+  several = jax.process_count() > 1
+  if workplace.devices < 0 or workplace.devices > jax.device_count():
+    raise InputError(
+      f"{workplace.devices} devices wanted, there are {jax.device_count()}"
+    )
+  if several and workplace.devices > 1:
+    raise InputError("several processes: each uses one device")
+  if several and workplace.runner == "ray":
+    raise InputError("several processes or Ray, not both")
+
+
 def _say(record: dict[str, Any]) -> None:
   speed = record.get("sentences_per_second")
   progress.say(
     f"  iteration {record['iteration']}: {record['admissible']:,} of"
     f" {record['sentences']:,} sentences admissible,"
-    f" {record['fallbacks']:,} fell back,"
+    f" {record['fallbacks']:,} fell back with"
+    f" {100 * record['fallback_mass_share']:.1f} % of the counts,"
     f" model score {record['model_score']},"
     f" augmented {record['augmented_score']}"
     + (f", {speed:.1f} sentences/s" if speed else "")
@@ -159,7 +213,13 @@ def _metrics(history: list[dict[str, Any]]) -> dict[str, Any]:
   if not history:
     return {"iterations": 0}
   last = history[-1]
-  names = ("admissible_share", "fallbacks", "model_score", "augmented_score")
+  names = (
+    "admissible_share",
+    "fallbacks",
+    "fallback_mass_share",
+    "model_score",
+    "augmented_score",
+  )
   return {
     "iterations": len(history),
     **{name: last[name] for name in names},

@@ -9,12 +9,15 @@ relative frequency over the same rules: a rule nothing uses keeps alpha. There
 is no guarantee of convergence, so each iteration's scores are reported.
 
 Every finished shard and iteration is kept in a `Store`; a run that was killed
-goes on behind the last of them and ends with the same bits.
+goes on behind the last of them and ends with the same bits. Of several
+processes each decodes and keeps shards of its own; where to go on is what the
+first one's store says, so that all take part in the same sums. If they are to
+go on in another number they need one store, on a disk that all of them see.
 """
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -52,7 +55,8 @@ class Learned:
     theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
     counts: what they were estimated from in units of 1 / `rows.ONE`, int64
       `[R]`.
-    history: one record for each iteration, see `describe`.
+    history: one record for each iteration, see `describe`; those of an earlier
+      run only in the first process.
   """
 
   theta: np.ndarray
@@ -123,36 +127,40 @@ def learn(
     size=config.shard,
   )
   mine = shards[place.process :: place.processes]
-  theta: np.ndarray | None = None
   counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
-  history: list[dict[str, Any]] = []
-  for number in range(config.iterations):
-    done: Mapping[str, Any] | None = store.get(f"{name}{number}")
-    if done is None:
-      work = Work(
-        model=model if theta is None else with_theta(model, theta),
-        bitext=bitext,
-        config=config,
-        search=search,
-        held=_held(model, bitext, config, groups, counts, number),
-        per_sentence=config.leave_one_out == "counts",
-      )
-      own = _own(work, mine, store, f"{name}{number - 1}", number)
-      start = place.clock() if place.clock else 0.0
-      counted = _map(shard_function, own, work, store, place, f"{name}{number}")
-      sums, values = _reduce(counted, mine, work, place)
-      record = {"iteration": number, **describe(values, sums)}
-      if place.clock:
-        seconds = place.clock() - start
-        record["seconds"] = round(seconds, 3)
-        record["sentences_per_second"] = round(len(bitext) / seconds, 3)
-      done = {"counts": sums, "record": record}
-      store.put(f"{name}{number}", done)
-    _forget(store, mine, config, name, number)
-    counts = np.asarray(done["counts"])
-    history.append(done["record"])
+  start, counts, history = _finished(store, name, config, counts, place)
+  for record in history:
+    on_iteration(record)
+  theta: np.ndarray | None = None
+  if start:
+    _forget(store, mine, config, name, start - 1)
     theta = mix(theta_of(counts, groups, config))
-    on_iteration(done["record"])
+  for number in range(start, config.iterations):
+    work = Work(
+      model=model if theta is None else with_theta(model, theta),
+      bitext=bitext,
+      config=config,
+      search=search,
+      held=_held(model, bitext, config, groups, counts, number),
+      per_sentence=config.leave_one_out == "counts",
+    )
+    own = _own(work, mine, store, f"{name}{number - 1}", number)
+    since = place.clock() if place.clock else 0.0
+    counted = _map(shard_function, own, work, store, place, f"{name}{number}")
+    counts, values = _reduce(counted, mine, work, place)
+    record = {"iteration": number, **describe(values, counts)}
+    if place.clock:
+      seconds = place.clock() - since
+      record["seconds"] = round(seconds, 3)
+      record["sentences_per_second"] = round(len(bitext) / seconds, 3)
+    if place.process == 0:
+      store.put(f"{name}{number}", {"counts": counts, "record": record})
+    _forget(store, mine, config, name, number)
+    history.append(record)
+    theta = mix(theta_of(counts, groups, config))
+    on_iteration(record)
+  if place.processes > 1:  # the store may be removed when all are done with it
+    parallel.sum_over_processes(np.zeros(1, np.int64))
   if theta is None:
     theta = theta_of(counts, groups, config)
   return Learned(
@@ -194,6 +202,36 @@ def with_theta(model: Model, theta: np.ndarray) -> Model:
   features = np.array(model.table.features)
   features[:, [names.index(name) for name in estimate.THETA]] = theta
   return models.with_features(model, features)
+
+
+def _finished(
+  store: Store, name: str, config: ThetaConfig, counts: np.ndarray, place: Place
+) -> tuple[int, np.ndarray, list[dict[str, Any]]]:
+  """Returns what an earlier run has done, the same for all processes.
+
+  Args:
+    store: what the first process has in it counts.
+    name: what iterations are called in it.
+    config: how many iterations there are.
+    counts: before the first iteration, int64 `[R]`.
+    place: which process this is.
+
+  Returns:
+    How many iterations are done, the counts of the last, and the records of
+    all, in the first process; no records in the others.
+  """
+  history: list[dict[str, Any]] = []
+  for number in range(config.iterations if place.process == 0 else 0):
+    done = store.get(f"{name}{number}")
+    if done is None:
+      break
+    counts = np.asarray(done["counts"])
+    history.append(done["record"])
+  if place.processes == 1:
+    return len(history), counts, history
+  told = np.append(counts, len(history))
+  told = parallel.sum_over_processes(told if place.process == 0 else 0 * told)
+  return int(told[-1]), told[:-1], history
 
 
 def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
@@ -312,6 +350,9 @@ def _reduce(counted, shards, work, place):
 def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
   """Returns what people want to know of an iteration.
 
+  "fallback_mass_share" is the share of all counts that comes from sentences
+  without an admissible derivation.
+
   Args:
     values: for each sentence the columns of `Counted.values`, then whether it
       had an admissible derivation and any derivation at all, `[N, 6]`.
@@ -329,9 +370,16 @@ def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
     "admissible_share": round(float(admissible.mean()), 6)
     if len(values)
     else 0.0,
+    "fallback_mass_share": _share(values[:, 3], ~admissible),
     "searched_score": mean(0, derived),
     "model_score": mean(1, admissible),
     "augmented_score": mean(2, admissible),
     "rules_per_sentence": mean(3, np.ones(len(values), bool)),
     "rules_used": int(np.sum(sums > 0)),
   }
+
+
+def _share(mass: np.ndarray, rows: np.ndarray) -> float:
+  """The share of `mass` `[N]` that some rows have, bool `[N]`; 0 of nothing."""
+  total = float(mass.sum())
+  return round(float(mass[rows].sum()) / total, 6) if total else 0.0
