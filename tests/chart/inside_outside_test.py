@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec
 
 from jaxmt import parallel
 from jaxmt.chart import inside_outside, levels, semirings
+from jaxmt.chart.edge_features import edge_features
 from tests.reference import forests
 
 K = 5
@@ -125,19 +126,60 @@ def check(made, found, scores, left, right):
   return checked
 
 
-@pytest.mark.parametrize(("order", "arity"), [(1, 5), (2, 2), (3, 2), (4, 5)])
-@hypothesis.settings(max_examples=32)
-@hypothesis.given(seed=strategies.integers(0, 10**6))
-def test_forests_of_grammars(order, arity, seed):
-  _, _, _, made = forests.decoded(seed, order=order, arity=arity)
+def check_passes(made):
+  """Every semiring's passes over forests; returns how many were checked."""
   laid, scores, left, right = inputs(made)
   found = jax.tree.map(np.asarray, compiled(laid, scores, left, right))
-  assert check(made, found, scores, left, right)
+  checked = check(made, found, scores, left, right)
   posteriors, totals = inside_outside.posteriors(made)
   np.testing.assert_allclose(totals, found["log"][: len(made)], atol=1e-4)
   edges = len(made.rule)
   np.testing.assert_allclose(posteriors, found["marginals"][:edges], atol=1e-4)
   assert not found["marginals"][edges:].any()
+  return checked
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_forests_of_grammars_of_two_sites(order):
+  for seed in range(16):
+    _, _, _, made = forests.decoded(seed, order=order, arity=2)
+    assert check_passes(made)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_forests_of_joint_grammars(order):
+  """Also against derivations listed without a forest."""
+  compared = wide = 0
+  for seed in range(40):
+    one = forests.joint(seed, order=order)
+    assert check_passes(one.made) == len(one.every)
+    check_expectations(one)
+    compared += len(one.every)
+    wide += np.count_nonzero(one.wide)
+    assert (one.made.tails >= 0).all(1).any() == any(one.wide)
+  assert compared >= 130
+  assert wide >= 45  # with rules of five sites
+
+
+def check_expectations(one):
+  """Totals are sums over all derivations, marginals expect their features."""
+  posteriors, totals = inside_outside.posteriors(one.made)
+  values = edge_features(one.model, one.source, one.made)
+  owner = np.searchsorted(one.made.node_offsets, one.made.heads, side="right")
+  names = ("score", "Match", "Mismatch", "Glue", "PassThrough", "WordPenalty")
+  columns = [one.model.feature_names.index(name) for name in names]
+  for row, every in enumerate(one.every):
+    scores = np.array([item[0] for item in every])
+    np.testing.assert_allclose(
+      totals[row], np.logaddexp.reduce(scores), atol=5e-4
+    )
+    own = owner == row + 1
+    counts = np.array([[*item[2:], -len(item[1])] for item in every], float)
+    np.testing.assert_allclose(
+      posteriors[own] @ values[own][:, columns],
+      np.exp(scores - totals[row]) @ counts,
+      atol=2e-3,
+    )
 
 
 @hypothesis.settings(max_examples=150)

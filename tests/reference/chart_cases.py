@@ -1,7 +1,9 @@
 """Tiny random grammars, language models and sentences for the chart's tests."""
 
 import dataclasses
+import functools
 import itertools
+import math
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from jaxmt.grammar.match import MatchConfig
 from jaxmt.grammar.table import Kind
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.model import Level, NgramModel
+from tests.reference.chart_enumeration import _fill
 
 SOURCE = ("f", "g", "h")
 TARGET = ("a", "b", "c", "d")  # the language model does not know d
@@ -156,6 +159,109 @@ def random_case(
     ],
     span=int(rng.integers(2, longest + 1)),
   )
+
+
+def wide_rules(rng, *, count, arity):
+  """Tree rules of `arity` sites, some with a word, that are often the best."""
+  symbol = lambda names: names[int(rng.integers(0, len(names)))]
+  rules = {}
+  for _ in range(count):
+    source = [(symbol(LABELS[2:]),) for _ in range(arity)]
+    source += [symbol(SOURCE)] if rng.random() < 0.3 else []
+    target = [*range(arity)]
+    target += [symbol(TARGET) for _ in range(int(rng.integers(0, 3)))]
+    mixed = lambda side: tuple(side[k] for k in rng.permutation(len(side)))
+    key = (symbol(LABELS[2:]), mixed(source), mixed(target))
+    rules[key] = float(rng.uniform(1, 7))
+  return [
+    ("tree", lhs, list(source), list(target), score)
+    for (lhs, source, target), score in rules.items()
+  ]
+
+
+def joint_case(
+  seed, *, order, arity=5, sentences=4, longest=6, most=150, copy="unknown"
+):
+  """Hiero rules and tree rules, several of them with `arity` sites.
+
+  Sentences have three words or more; those with over `most` derivations are
+  left out, so there may be fewer than asked for.
+  """
+  rng = np.random.default_rng(seed)
+  rules = random_rules(rng, count=20, arity=arity, tree_rules=6)
+  rules += wide_rules(rng, count=6, arity=arity)
+  texts = [
+    [(*SOURCE, "u")[int(rng.integers(0, 4))] for _ in range(length)]
+    for length in rng.integers(3, longest + 1, size=sentences)
+  ]
+  case = Case(
+    rules=rules,
+    grams=random_lm(rng, order),
+    order=order,
+    sentences=texts,
+    constituents=[random_tree(rng, len(text)) for text in texts],
+    span=int(rng.integers(2, longest + 1)),
+  )
+  kept = [
+    row for row in range(sentences) if count(case, row, copy=copy) <= most
+  ]
+  return dataclasses.replace(
+    case,
+    sentences=[case.sentences[row] for row in kept],
+    constituents=[case.constituents[row] for row in kept],
+  )
+
+
+def arity_of(rule):
+  """How many sites a rule has."""
+  return sum(not isinstance(symbol, str) for symbol in rule[2])
+
+
+def count(case, row, *, copy="unknown", below=None):
+  """How many derivations a sentence has, without listing them.
+
+  Args:
+    case: the case.
+    row: which sentence.
+    copy: as for `chart_enumeration.derivations`.
+    below: if given, only derivations of rules with fewer sites.
+  """
+  words, trees = case.sentences[row], case.constituents[row]
+  rules = [r for r in case.rules if below is None or arity_of(r) < below]
+  known = {
+    source[0]
+    for kind, _, source, _, _ in case.rules
+    if kind == "hiero" and len(source) == 1
+  }
+
+  @functools.cache
+  def cell(begin, end):
+    copied = end == begin + 1 and (copy == "all" or words[begin] not in known)
+    return int(copied) + sum(
+      math.prod(cell(*span) for span in spans)
+      for rule in rules
+      for last, spans in ways(rule, begin, end)
+      if last == end and (begin, end) not in spans
+    )
+
+  def ways(rule, begin, end):
+    kind, lhs, source, _, _ = rule
+    if kind == "hiero":
+      fits = end - begin <= case.span
+      return _fill(source, words, begin, end, None) if fits else ()
+    fits = lhs in trees.get((begin, end), ())
+    return _fill(source, words, begin, end, trees) if fits else ()
+
+  totals = [1]
+  for end in range(1, len(words) + 1):
+    totals.append(sum(totals[b] * cell(b, end) for b in range(end)))
+  return totals[-1]
+
+
+def widest(case, row, *, copy="unknown", arity=5):
+  """How many derivations of a sentence use a rule of `arity` sites."""
+  narrow = count(case, row, copy=copy, below=arity)
+  return count(case, row, copy=copy) - narrow
 
 
 def to_table(rules):

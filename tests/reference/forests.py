@@ -1,13 +1,17 @@
 """Forests of tiny random grammars, and everything in them by recursion."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from jaxmt.chart import decoder, forest
+from jaxmt.chart.derivation import Derivations
+from jaxmt.chart.model import Model, Source
 from jaxmt.chart.search import SearchConfig
 from jaxmt.lm import automaton
 from tests.reference import chart_cases as cases
+from tests.reference import chart_enumeration as enumeration
 
 # Few shapes, so that all cases share compiled searches.
 CONFIG = SearchConfig(
@@ -27,7 +31,13 @@ def decoded(seed, *, order=3, arity=2, **options):
   case = cases.random_case(
     seed, order=order, arity=arity, tree_rules=4 if arity > 2 else 0, **options
   )
-  model, source = cases.to_model(case, arity=arity)
+  model, result = decode(case, arity=arity)
+  return case, model, result.source, forest.extract(model, result)
+
+
+def decode(case, *, arity, copy="unknown"):
+  """Searches all sentences of a case as one batch: `(model, result)`."""
+  model, source = cases.to_model(case, arity=arity, pass_through=copy)
   batch = [np.arange(len(source))]
   prepared = decoder.prepare(model, source, batch, config=CONFIG)
   beams = decoder.run_search(
@@ -44,7 +54,65 @@ def decoded(seed, *, order=3, arity=2, **options):
     chart=prepared.charts[0],
     beams=beams,
   )
-  return case, model, result.source, forest.extract(model, result)
+  return model, result
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Joint:
+  """A decoded joint grammar.
+
+  Attributes:
+    case: the grammar and B sentences.
+    copy: which words may be copied, "unknown" or "all".
+    model: the grammar as a model.
+    source: the sentences.
+    best: the best derivations found.
+    made: the forests.
+    every: for each sentence its derivations as `chart_enumeration` lists them,
+      each with its model score in front.
+    wide: for each sentence how many of them use a rule of five sites.
+  """
+
+  case: cases.Case
+  copy: str
+  model: Model
+  source: Source
+  best: Derivations
+  made: forest.Forest
+  every: list[list[tuple]]
+  wide: list[int]
+
+
+@functools.cache
+def joint(seed, *, order):
+  """Decodes and enumerates `cases.joint_case`, once for all tests."""
+  copy = "all" if seed % 2 else "unknown"
+  case = cases.joint_case(seed, order=order, copy=copy)
+  model, result = decode(case, arity=5, copy=copy)
+  rows = range(len(case.sentences))
+  return Joint(
+    case=case,
+    copy=copy,
+    model=model,
+    source=result.source,
+    best=result.best(),
+    made=forest.extract(model, result),
+    every=[enumerate_case(case, row, copy=copy) for row in rows],
+    wide=[cases.widest(case, row, copy=copy) for row in rows],
+  )
+
+
+def enumerate_case(case, row, *, copy="unknown"):
+  """Every derivation of a sentence, its model score in front."""
+  every = enumeration.derivations(
+    case.rules,
+    case.sentences[row],
+    span=case.span,
+    constituents=case.constituents[row],
+    copy=copy,
+  )
+  score = lambda one: cases.total(case, one, enumeration.lm_score)
+  return [(score(one), *one) for one in every]
 
 
 def random_forest(
