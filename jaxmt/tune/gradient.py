@@ -30,6 +30,7 @@ from jaxmt.tune.pool import KBestPool
 STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")
 OPTIMIZERS = ("lbfgs", "optax-lbfgs", "owlqn", *STOCHASTIC)
 WITH_L1 = ("owlqn", "fobos", "rda")
+WITH_RATE = ("sgd", "adagrad", "adam", "fobos")
 _HOST = ("lbfgs", "owlqn")
 
 
@@ -50,6 +51,9 @@ class GradientConfig:
     passes: of the stochastic optimizers.
     batch_size: sentences per stochastic step.
     rate: of the stochastic optimizers.
+    half_life: after so many steps their rate is half as large, a third after
+      twice as many (Eq 70); 0: it does not fall. Not for rda, whose rate is
+      that of an average.
     l1: strength of the absolute-value penalty (owlqn, fobos, rda).
     temperatures: deterministic annealing: run once per value, each from the
       end of the one before; empty runs once.
@@ -68,6 +72,7 @@ class GradientConfig:
   passes: int = 20
   batch_size: int = 32
   rate: float = 0.01
+  half_life: float = 0.0
   l1: float = 0.0
   temperatures: tuple[float, ...] = ()
   scales: tuple[float, ...] = ()
@@ -170,6 +175,11 @@ def _check(config: GradientConfig, statistics: int) -> None:
       f"l1 needs one of the optimizers {', '.join(WITH_L1)}, not"
       f" '{config.optimizer}'"
     )
+  if config.half_life and config.optimizer not in WITH_RATE:
+    raise InputError(
+      f"half_life needs one of the optimizers {', '.join(WITH_RATE)}, not"
+      f" '{config.optimizer}'"
+    )
   check(config.objective, statistics)
 
 
@@ -247,6 +257,7 @@ def _minimise(current, padded, objective, config, chooser, *, seed, pool):
       objective,
       kind=config.optimizer,
       rate=config.rate,
+      half_life=config.half_life,
       l1=config.l1,
       batch_size=config.batch_size,
       count=config.passes,

@@ -210,6 +210,70 @@ def test_soft_threshold():
   np.testing.assert_allclose(values, [1.5, 0.0, -0.5])
 
 
+def stepwise(objective_, **settings):
+  """Single steps over all sentences, and the gradient before each."""
+  made = small_pool.make(0)
+  arrays = padded.pad_pool(made, "bleu", scoring.sentence_costs(made, "bleu"))
+  start = jnp.asarray(small_pool.start(made), jnp.float32)
+  count = arrays.mask.shape[0]
+  found = list(
+    stochastic.passes(
+      start, arrays, objective_, batch_size=count, count=4, seed=0, **settings
+    )
+  )
+  before = [start, *found[:-1]]
+  loss = dataclasses.replace(objective_, l2=0.0)
+  slopes = [
+    gradient.value_and_gradient(w, start, arrays, loss)[1] for w in before
+  ]
+  return start, before, found, slopes
+
+
+def test_the_rate_falls():
+  risk = objective.Objective(loss="risk")
+  _, before, after, slopes = stepwise(
+    risk, kind="sgd", rate=0.3, half_life=2.0, l1=0.0
+  )
+  rates = [0.3, 0.2, 0.15, 0.12]  # 0.3 / (1 + t / 2)
+  for old, new, slope, rate in zip(before, after, slopes, rates, strict=True):
+    np.testing.assert_allclose(new - old, -rate * slope, rtol=1e-3, atol=1e-6)
+  made = small_pool.make(0)
+  for wrong in ("rda", "lbfgs"):
+    method = quick("risk", optimizer=wrong, half_life="5")
+    with pytest.raises(InputError, match="half_life"):
+      method.optimise(made, small_pool.start(made), method.config, 0)
+
+
+def test_proximal_point_minimises():
+  rng = np.random.default_rng(0)
+  weights, centre = rng.normal(size=(2, 5))
+  pace = rng.uniform(0.1, 1.0, 5)
+  found = stochastic.proximal(weights, pace, l1=0.4, l2=0.7, centre=centre)
+  grid = np.linspace(-4, 4, 80001)[:, None]
+  penalty = 0.4 * np.abs(grid) + 0.35 * (grid - centre) ** 2
+  total = 0.5 * (grid - weights) ** 2 + pace * penalty
+  np.testing.assert_allclose(found, grid[total.argmin(0), 0], atol=2e-4)
+  plain = stochastic.proximal(
+    jnp.array([2.0]), jnp.array([0.5]), l1=0.0, l2=2.0, centre=jnp.zeros(1)
+  )
+  np.testing.assert_allclose(plain, [1.0])  # v / (1 + rate * strength)
+
+
+def test_fobos_with_both_penalties():
+  risk = objective.Objective(loss="risk", l2=0.5)
+  start, before, after, slopes = stepwise(risk, kind="fobos", rate=0.1, l1=0.02)
+  squares = 0.0
+  for old, new, slope in zip(before, after, slopes, strict=True):
+    squares = squares + slope**2
+    pace = 0.1 / np.sqrt(squares + 1e-16)
+    moved = old - pace * slope + pace * 0.5 * start
+    expected = np.sign(moved) * np.maximum(np.abs(moved) - pace * 0.02, 0.0)
+    seen = np.abs(slope) > 1e-5  # of no slope the step is rounding
+    np.testing.assert_allclose(
+      new[seen], (expected / (1 + pace * 0.5))[seen], rtol=1e-3, atol=1e-5
+    )
+
+
 LOSS_NAMES = ["softramp2", "mse", "xbleu"]
 
 
