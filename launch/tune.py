@@ -80,7 +80,8 @@ _UNIQUE = flags.DEFINE_bool(
   "unique",
   True,
   "no string twice in a list: exact for hard ramps; losses that sum over"
-  " derivations, as soft ramps and risk, see all of them with --nounique",
+  " derivations, as soft ramps and risk, see all of them with --nounique, but"
+  " such lists must be longer to hold as many strings",
 )
 _TEMPLATES = flags.DEFINE_list(
   "templates", [], "sparse features: rule, shape, pairs, edges, bigrams, ..."
@@ -226,7 +227,13 @@ def _method() -> methods.Method:
     parallel.initialize(devices=_DEVICES.value)
     changes["devices"] = str(_DEVICES.value)
   method = methods.configure(method, changes)
-  whole = _reduced(_mixed(method))
+  whole = reduced.wrap(
+    _mixed(method),
+    metric=_METRIC.value,
+    min_count=_MIN_COUNT.value,
+    keep=_KEEP.value,
+    summary=_SUMMARY.value,
+  )
   if _BATCH.value and whole is not method:
     raise InputError(
       "--batch_size does not go with --shards, --min_count, --keep_features or"
@@ -248,21 +255,6 @@ def _mixed(method: methods.Method) -> methods.Method:
     norm=_MIX_NORM.value,
   )
   optimise = functools.partial(mixing.optimise, method.optimise)
-  return methods.Method(optimise=optimise, config=config)
-
-
-def _reduced(method: methods.Method) -> methods.Method:
-  """The method on fewer features, if that is asked for."""
-  if not (_MIN_COUNT.value or _KEEP.value or _SUMMARY.value):
-    return method
-  config = reduced.ReducedConfig(
-    inner=method.config,
-    metric=_METRIC.value,
-    min_count=_MIN_COUNT.value,
-    keep=_KEEP.value,
-    summary=_SUMMARY.value,
-  )
-  optimise = functools.partial(reduced.optimise, method.optimise)
   return methods.Method(optimise=optimise, config=config)
 
 

@@ -9,7 +9,14 @@ from jaxmt.errors import InputError
 from jaxmt.metrics import registry
 from jaxmt.stages import system
 from jaxmt.stages.system import SearchStageConfig
-from jaxmt.tune import decoding, loop, methods, resume, sparse_decoding
+from jaxmt.tune import (
+  decoding,
+  loop,
+  methods,
+  reduced,
+  resume,
+  sparse_decoding,
+)
 from jaxmt.tune.methods import Method
 
 
@@ -32,6 +39,9 @@ class TuneStageConfig:
     merge: whether candidates of earlier rounds stay.
     unique: whether all strings of a list differ.
     templates: sparse features, see `jaxmt.tune.sparse_decoding`.
+    min_count: leave out those that differ in lists of fewer sentences.
+    keep_features: of the others, keep so many that differ in most sentences;
+      0: all.
   """
 
   method: str = "mert"
@@ -46,6 +56,8 @@ class TuneStageConfig:
   merge: bool = True
   unique: bool = True
   templates: tuple[str, ...] = ()
+  min_count: int = 0
+  keep_features: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -68,6 +80,8 @@ def check(config: TuneStageConfig) -> None:
   sparse_decoding.split(config.templates)
   registry.find(config.metric)
   make_method(config.method, config.options, metric=config.metric)
+  if config.batch_size and (config.min_count or config.keep_features):
+    raise InputError("batch_size goes without min_count and keep_features")
 
 
 def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:
@@ -118,7 +132,12 @@ def tune(
   weights = decoding.start_weights(model.feature_names)
   if start is not None:
     weights |= start["weights"]
-  method = make_method(wanted.method, wanted.options, metric=wanted.metric)
+  method = reduced.wrap(
+    make_method(wanted.method, wanted.options, metric=wanted.metric),
+    metric=wanted.metric,
+    min_count=wanted.min_count,
+    keep=wanted.keep_features,
+  )
   decode = decoding.make_decode(
     model,
     lines,
@@ -129,7 +148,7 @@ def tune(
       model, corpus, "tune", binarize=grammar["binarize"]
     ),
     templates=wanted.templates,
-    density=getattr(method.config, "density", None),
+    density=getattr(methods.innermost(method.config), "density", None),
   )
   begun = None
   if partial is not None:

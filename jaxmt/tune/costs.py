@@ -5,6 +5,9 @@ linear-bleu    first-order change of log BLEU (survey, Eq 46-52)
 pseudo-corpus  the corpus error with the candidate in it (Eq 56)
 pareto         0 if no other candidate is better by all of the metrics, else
                1 (Eq 79; Duh et al. 2012), for metrics such as `bleu,ter`
+
+The corpus of `linear-bleu` and `pseudo-corpus` is the pool: a batch, if the
+method learns online.
 """
 
 import dataclasses

@@ -4,6 +4,7 @@ See `pool.split_sparse` for which these are. D: dense features. F: sparse ones.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,9 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.features import selection
+from jaxmt.tune.methods import Method, Result
 from jaxmt.tune.pool import KBestPool, split_sparse, summarised
 
-Result = tuple[np.ndarray, list[dict]]
 Optimise = Callable[..., Result]
 
 
@@ -37,6 +38,22 @@ class ReducedConfig:
   min_count: int = 0
   keep: int = 0
   summary: bool = False
+
+
+def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
+  """Returns the method on fewer features; itself if all of them stay.
+
+  Args:
+    method: configured for `metric`.
+    metric: what it optimises.
+    **settings: others of `ReducedConfig`.
+  """
+  if not any(settings.values()):
+    return method
+  config = ReducedConfig(inner=method.config, metric=metric, **settings)
+  return Method(
+    optimise=functools.partial(optimise, method.optimise), config=config
+  )
 
 
 def optimise(

@@ -1,5 +1,6 @@
 """Fewer features: selection and sums of templates, for any method."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.features import selection, sparse
+from jaxmt.stages import tuning
 from jaxmt.tune import kbest, methods, mixing, pool, reduced, scoring
 from tests.tune import small_pool
 
@@ -126,16 +128,19 @@ def test_wrapped_twice():
     optimise=functools.partial(mixing.optimise, inner.optimise),
     config=mixing.MixingConfig(inner=inner.config, shards=2),
   )
-  whole = methods.exploring(
-    methods.Method(
-      optimise=functools.partial(reduced.optimise, mixed.optimise),
-      config=reduced.ReducedConfig(inner=mixed.config, keep=2),
-    )
-  )
+  assert reduced.wrap(mixed, metric="bleu", keep=0, summary=False) is mixed
+  whole = methods.exploring(reduced.wrap(mixed, metric="bleu", keep=2))
   assert whole.config.inner.explore and whole.config.inner.inner.explore
   assert methods.innermost(whole.config) == whole.config.inner.inner
   tuned, _ = whole.optimise(made, small_pool.start(made), whole.config, 0)
   assert (tuned[thin(made.names)] != 0).sum() <= 2
+
+
+def test_online_learning_takes_all_features():
+  config = tuning.TuneStageConfig(keep_features=2)
+  tuning.check(config)
+  with pytest.raises(InputError, match="keep_features"):
+    tuning.check(dataclasses.replace(config, batch_size=3))
 
 
 def test_kept_features_of_rare_ones():
