@@ -11,11 +11,22 @@ Lines of over --max_words words are cut into pieces that are translated one by
 one, with a warning; their n-best lists hold the best combinations of the
 pieces' lists. They have no forest.
 
+Weights of target n-grams (`ngram:...`), which the search does not know, choose
+from a list of the 100 best translations of each line, as in tuning; --nbest,
+--scores and --links are then those of the re-ranked list.
+
+--search_errors decodes once more with every beam of --error_beams and every
+number of candidates of --error_pops, and says how often and by how much beam
+search misses the best model score, which exact search finds. Rules are as
+--targets leaves them; n-grams that re-rank do not count. Lines that take exact
+search over --exact_steps candidates are left out, and said.
+
 --forest writes JSON lines in the order of decoding (each says which line it
 is), for a name in .npz arrays, for a folder's name ending in / Moses'
 hypergraphs. --detokenize changes --output only.
 """
 
+import dataclasses
 import os
 
 from absl import flags
@@ -24,6 +35,7 @@ from jaxmt import program, progress
 from jaxmt.data import files
 from jaxmt.errors import InputError
 
+_RERANKED = 100  # translations of a line to choose from, at least
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
 _GRAMMAR = flags.DEFINE_string(
@@ -39,6 +51,11 @@ _INPUT = flags.DEFINE_string(
 )
 _OUTPUT = flags.DEFINE_string("output", "-", "translations")
 _TREES = flags.DEFINE_string("trees", "", "source trees, for tree-to-string")
+_BINARIZE = flags.DEFINE_bool(
+  "binarize",
+  False,
+  "make trees binary, left-heavy, as those of the grammar were",
+)
 _DIALECT = flags.DEFINE_enum(
   "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
 )
@@ -51,14 +68,28 @@ _POP = flags.DEFINE_integer(
 )
 _SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
 _TARGETS = flags.DEFINE_integer(
-  "targets", 20, "target sides per source pattern", lower_bound=1
+  "targets",
+  None,
+  "target sides per source pattern; by default 20, with --exact all",
+  lower_bound=1,
 )
 _THRESHOLD = flags.DEFINE_float(
   "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
 )
-_EXACT = flags.DEFINE_bool("exact", False, "no pruning: small inputs only")
+_EXACT = flags.DEFINE_bool(
+  "exact", False, "nothing is pruned, of any rule: small inputs only"
+)
 _EXACT_STEPS = flags.DEFINE_integer(
   "exact_steps", 1 << 24, "candidates per sentence before --exact gives up"
+)
+_SEARCH_ERRORS = flags.DEFINE_string(
+  "search_errors", "", "table of what beam search misses; see above"
+)
+_ERROR_BEAMS = flags.DEFINE_list(
+  "error_beams", "1,10,30,100", "values of --beam in --search_errors"
+)
+_ERROR_POPS = flags.DEFINE_list(
+  "error_pops", "30,200,1000", "values of --pop in --search_errors"
 )
 _DERIVATIONS = flags.DEFINE_string("derivations", "", "derivation per line")
 _DERIVATION_FORMAT = flags.DEFINE_enum(
@@ -119,9 +150,16 @@ def _start_jax() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
 
 
-def _load_model():
-  from jaxmt.chart import loading
+def _read_weights() -> dict[str, float]:
   from jaxmt.features import weights as weight_files
+
+  return weight_files.parse_weights(
+    files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
+  )
+
+
+def _load_model(weights: dict[str, float], lines: list[str]):
+  from jaxmt.chart import loading
 
   skipped = progress.Skipped() if _SKIP_BAD.value else None
   table = loading.read_table(
@@ -129,39 +167,77 @@ def _load_model():
   )
   if skipped is not None:
     progress.say(f"{len(table):,} rules, {skipped.count} bad lines skipped")
-  weights = weight_files.parse_weights(
-    files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
-  )
+  # Exact search copies what it knows of rules for every sentence.
+  exact = _EXACT.value or _SEARCH_ERRORS.value
   return loading.make_model(
     table,
     _LM.value,
     weights=weights,
     dialect=_DIALECT.value,
     span=_SPAN.value,
-    targets=_TARGETS.value,
+    targets=_TARGETS.value or 20,
+    lines=lines if exact else None,
   )
 
 
-def _decode_config(model):
+def _threads() -> int:
   from jaxmt import threads as cores
+
+  if _THREADS.value > 0:
+    return _THREADS.value
+  return 1 if _DEVICES.value > 1 else cores.available()
+
+
+def _decode_config(model, lists: "_Lists | None"):
   from jaxmt.chart import decoder, search
 
   beam = _BEAM.value
-  pop = max(_POP.value, beam)
-  threads = _THREADS.value
-  if threads <= 0:
-    threads = 1 if _DEVICES.value > 1 else cores.available()
   return decoder.DecodeConfig(
     search=search.make_config(
       beam=beam,
-      pop=pop,
+      pop=max(_POP.value, beam),
       labels=any(model.label_weights),
-      forest=bool(_NBEST.value or _FOREST.value),
+      forest=bool(lists or _FOREST.value),
     ),
     threshold=_THRESHOLD.value,
     batch_cells=_BATCH.value,
-    threads=threads,
+    threads=_threads(),
   )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Lists:
+  """Which lists are needed.
+
+  Attributes:
+    size: translations per line.
+    unique: whether they differ.
+    orders: of the target n-grams that re-rank them; empty for none.
+  """
+
+  size: int
+  unique: bool
+  orders: tuple[int, ...]
+
+
+def _make_lists(weights: dict[str, float]) -> _Lists | None:
+  """Says which lists are needed, or None for none."""
+  from jaxmt.tune import sparse_decoding
+
+  size = _NBEST_SIZE.value
+  unique = _UNIQUE.value or _DIVERSITY.value > 0
+  orders = sparse_decoding.orders_of(weights)
+  if not orders:
+    found = _Lists(size=size, unique=unique, orders=())
+    return found if _NBEST.value else None
+  for flag in (_EXACT, _DIVERSITY):
+    if flag.value:
+      raise InputError(
+        f"weights of target n-grams choose from a list: no --{flag.name}",
+        path=_WEIGHTS.value,
+      )
+  size = max(size if _NBEST.value else 0, _RERANKED)
+  return _Lists(size=size, unique=True, orders=orders)
 
 
 def _derivations() -> str:
@@ -170,8 +246,10 @@ def _derivations() -> str:
 
 def _translate_exactly(model, pieces, spans):
   """Translations, None where exact search takes too long."""
-  from jaxmt.chart import translate
+  from jaxmt.chart import exact_decoder, translate
 
+  if _TARGETS.value is None:
+    model = exact_decoder.without_limits(model)
   done = translate.translate_exactly(
     model,
     pieces,
@@ -187,19 +265,17 @@ def _translate_exactly(model, pieces, spans):
   return done
 
 
-def _stream(model, pieces, spans, done, lists):
+def _stream(model, pieces, spans, done, lists, found):
   """Fills translations and n-best lists; yields forests if they are wanted."""
-  import numpy as np
-
   from jaxmt import parallel
-  from jaxmt.chart import forest, nbest, spelled_forest, translate
+  from jaxmt.chart import forest, translate
 
   mesh = parallel.make_mesh(_DEVICES.value) if _DEVICES.value > 1 else None
   with progress.steps(label="translate", total=len(pieces.lines)) as advance:
     for part, read in translate.stream(
       model,
       pieces,
-      config=_decode_config(model),
+      config=_decode_config(model, lists),
       mesh=mesh,
       spans=spans,
       derivations=_derivations(),
@@ -207,56 +283,86 @@ def _stream(model, pieces, spans, done, lists):
       for row, one in zip(part.rows.tolist(), read, strict=True):
         done[row] = done[row] or one
       advance(len(part.rows))
-      if not (_NBEST.value or _FOREST.value):
+      if not (lists or _FOREST.value):
         continue
       made = forest.extract(model, part)
-      if _NBEST.value:
-        lists.append(
-          nbest.lists(
-            model,
-            part,
-            size=_NBEST_SIZE.value,
-            unique=_UNIQUE.value,
-            diversity=_DIVERSITY.value,
-            forests=made,
-          )
-        )
+      if lists:
+        found.append(_part_lists(model, part, made, lists, pieces))
       if _FOREST.value:
-        rows = pieces.row[part.rows]
-        whole = np.flatnonzero(~np.isin(rows, pieces.cut))
-        spelled = spelled_forest.spell(model, part.source, made, rows)
-        yield spelled_forest.select(spelled, whole)
+        yield _spelled(model, part, made, pieces)
 
 
-def _translate(model, pieces, spans) -> tuple[list, list]:
+def _part_lists(model, part, made, lists: _Lists, pieces):
+  """The lists of a decoded part."""
+  from jaxmt.chart import nbest
+
+  return nbest.lists(
+    model,
+    part,
+    size=lists.size,
+    unique=lists.unique,
+    diversity=_DIVERSITY.value,
+    forests=made,
+    text=_derivations() if lists.orders else "",
+    shift=pieces.first[part.rows],
+  )
+
+
+def _spelled(model, part, made, pieces):
+  """The forests of a decoded part, without lines that were cut."""
+  import numpy as np
+
+  from jaxmt.chart import spelled_forest
+
+  rows = pieces.row[part.rows]
+  whole = np.flatnonzero(~np.isin(rows, pieces.cut))
+  spelled = spelled_forest.spell(model, part.source, made, rows)
+  return spelled_forest.select(spelled, whole)
+
+
+def _translate(model, pieces, spans, lists) -> tuple[list, list]:
   """Translations of all pieces, and their n-best lists in parts."""
   done: list = [None] * len(pieces.lines)
-  lists: list = []
+  found: list = []
   if _EXACT.value:
     done = _translate_exactly(model, pieces, spans)
     if None not in done:
-      return done, lists
-  forests = _stream(model, pieces, spans, done, lists)
+      return done, found
+  forests = _stream(model, pieces, spans, done, lists, found)
   if _FOREST.value:
     from jaxmt.chart import forest_files
 
     forest_files.write(_FOREST.value, forests)
   for _ in forests:
     pass
-  return done, lists
+  return done, found
 
 
-def _write_nbest(lists, pieces) -> None:
+def _collect(parts, pieces, lists: _Lists, weights):
+  """The lists of all lines, re-ranked if there is something to do it by."""
+  from jaxmt.chart import nbest
+  from jaxmt.tune import sparse_decoding
+
+  found = nbest.collect(parts, pieces, size=lists.size, unique=lists.unique)
+  if not lists.orders:
+    return found
+  grams = sparse_decoding.ngram_rows(found.lines, lists.orders)
+  return nbest.rerank(found, grams, weights)
+
+
+def _write_nbest(found) -> None:
   from jaxmt.chart import nbest
   from jaxmt.tune import kbest, kbest_write
 
-  if not lists:
+  if found is None:
     files.write_lines(_NBEST.value, [])
     return
-  unique = _UNIQUE.value or _DIVERSITY.value > 0
-  found = nbest.collect(lists, pieces, size=_NBEST_SIZE.value, unique=unique)
-  candidates = kbest.from_dense(
-    found.sentence, found.lines, found.features, found.names
+  found = nbest.shorten(found, _NBEST_SIZE.value)
+  candidates = kbest.Candidates(
+    sentence=found.sentence,
+    lines=found.lines,
+    features=found.features,
+    names=found.names,
   )
   lines = kbest_write.format_kbest(
     candidates,
@@ -267,7 +373,52 @@ def _write_nbest(lists, pieces) -> None:
   files.write_lines(_NBEST.value, lines)
 
 
-def _write_details(model, whole) -> None:
+def _whole_numbers(flag) -> list[int]:
+  """The values of a list of numbers from 1 on."""
+  if not flag.value or not all(text.isdecimal() for text in flag.value):
+    raise InputError(f"--{flag.name}={','.join(flag.value)}: not whole numbers")
+  numbers = [int(text) for text in flag.value]
+  if min(numbers) < 1:
+    raise InputError(f"--{flag.name}: {min(numbers)} is less than 1")
+  return numbers
+
+
+def _error_sizes() -> list[tuple[int, int]]:
+  """The sizes to compare: beams and at least as many candidates."""
+  beams, pops = map(_whole_numbers, (_ERROR_BEAMS, _ERROR_POPS))
+  sizes = [(beam, pop) for beam in beams for pop in pops if pop >= beam]
+  if not sizes:
+    raise InputError("--error_pops: all less than --error_beams")
+  return sizes
+
+
+def _write_search_errors(model, pieces, spans) -> None:
+  """Writes what beam search misses, a row for each of its sizes."""
+  import numpy as np
+
+  from jaxmt.chart import model as models
+  from jaxmt.chart import search_report, translate
+  from jaxmt.report import tables
+
+  source = translate.piece_source(model, pieces, spans)
+  source = models.select_source(source, np.flatnonzero(source.ids.lengths))
+  report = search_report.search_error_report(
+    model,
+    source,
+    sizes=_error_sizes(),
+    limit=_EXACT_STEPS.value,
+    config=_decode_config(model, None),
+  )
+  left = len(source) - report[0][2].sentences
+  lines = [
+    *tables.text(search_report.as_rows(report)).split("\n"),
+    f"{left:,} of {len(source):,} sentences not compared: too large for exact"
+    f" search (over {_EXACT_STEPS.value:,} candidates)",
+  ]
+  files.write_lines(_SEARCH_ERRORS.value, lines)
+
+
+def _write_details(whole) -> None:
   """Writes what was asked for besides the translations."""
   from jaxmt.chart import translate
 
@@ -276,7 +427,7 @@ def _write_details(model, whole) -> None:
       _SCORES.value,
       [
         f"{row} ||| {one.text} ||| "
-        f"{translate.feature_text(model, one.features)} ||| {one.score:.6g}"
+        f"{translate.feature_text(one.features)} ||| {one.score:.6g}"
         for row, one in enumerate(whole)
       ],
     )
@@ -309,17 +460,18 @@ def _check_flags() -> None:
     raise InputError(f"--detokenize={language} is none of: {known}")
   if _EXACT.value and (_NBEST.value or _FOREST.value):
     raise InputError("--exact keeps no forest, as --nbest and --forest need")
+  if _BINARIZE.value and not _TREES.value:
+    raise InputError("--binarize needs --trees")
+  if _SEARCH_ERRORS.value:
+    _error_sizes()
+  if _SEARCH_ERRORS.value == _OUTPUT.value == "-":
+    raise InputError("--output and --search_errors both go to standard output")
 
 
-def main(argv: list[str]) -> None:
-  """Translates."""
-  del argv
-  _check_flags()
-  _start_jax()
+def _read_input():
+  """The lines, their pieces, and their trees or None."""
   from jaxmt.chart import loading, translate
-  from jaxmt.data import detokenize
 
-  model = _load_model()
   lines = files.read_lines(_INPUT.value)
   pieces = translate.cut_lines(lines, longest=_LONGEST.value)
   for row in pieces.cut:
@@ -327,20 +479,51 @@ def main(argv: list[str]) -> None:
       f"warning: line {row + 1} has over {_LONGEST.value} words:"
       " translated in pieces" + ("; no forest" if _FOREST.value else "")
     )
-  spans = None
+  trees = None
   if _TREES.value:
-    spans = loading.read_spans(
-      _TREES.value, model, lines, lines_path=_INPUT.value
+    trees = loading.read_trees(
+      _TREES.value, lines, lines_path=_INPUT.value, binarize=_BINARIZE.value
     )
-  done, lists = _translate(model, pieces, spans)
-  whole = translate.assemble(done, pieces, size=len(lines))
+  return lines, pieces, trees
+
+
+def _write(whole) -> None:
+  """Writes the translations."""
+  from jaxmt.data import detokenize
+
   out = [one.text for one in whole]
   if _DETOKENIZE.value:
     out = detokenize.detokenize(out, language=_DETOKENIZE.value)
   files.write_lines(_OUTPUT.value, out)
+
+
+def main(argv: list[str]) -> None:
+  """Translates."""
+  del argv
+  _check_flags()
+  _start_jax()
+  from jaxmt.chart import nbest, translate
+  from jaxmt.grammar import match
+
+  weights = _read_weights()
+  lists = _make_lists(weights)
+  lines, pieces, trees = _read_input()
+  model = _load_model(weights, lines)
+  spans = None
+  if trees is not None:
+    spans = match.constituents(trees, model.table.labels)
+  if _SEARCH_ERRORS.value:
+    _write_search_errors(model, pieces, spans)
+  done, parts = _translate(model, pieces, spans, lists)
+  whole = translate.assemble(done, pieces, size=len(lines))
+  found = None
+  if lists and parts:
+    found = _collect(parts, pieces, lists, weights)
+    whole = nbest.best(found) if lists.orders else whole
+  _write(whole)
   if _NBEST.value:
-    _write_nbest(lists, pieces)
-  _write_details(model, whole)
+    _write_nbest(found)
+  _write_details(whole)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,32 @@ from jaxmt.chart import decoder, exact, sparse_scores
 from jaxmt.chart.exact import ExactResult
 from jaxmt.chart.model import Model, Source
 from jaxmt.errors import InputError
-from jaxmt.grammar import match
+from jaxmt.grammar import match, trie
 from jaxmt.grammar.match import Matches
+
+
+def without_limits(model: Model) -> Model:
+  """Returns the model with all target sides of every source pattern."""
+  size = max(len(model.table), 1)
+  return dataclasses.replace(
+    model,
+    limits=dataclasses.replace(model.limits, targets=size, applications=size),
+    ranked=trie.rank_rules(
+      model.trie,
+      model.columns.score[: len(model.table)],
+      model.table.lhs,
+      limit=size,
+    ),
+  )
 
 
 def search_exactly(
   model: Model, source: Source, *, limit: int
 ) -> tuple[Matches, ExactResult, np.ndarray]:
   """Searches every derivation of the sentences.
+
+  Those are the derivations of the rules in `Model.ranked`, which holds only
+  some target sides of each source pattern: see `without_limits`.
 
   Args:
     model: the model.

@@ -1,14 +1,16 @@
 """How much beam search misses, as a function of its sizes."""
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from jaxmt.chart import decoder, exact, exact_decoder
 from jaxmt.chart.decoder import DecodeConfig
 from jaxmt.chart.exact import SearchErrors
-from jaxmt.chart.model import Model, Source
-from jaxmt.chart.search import make_config
+from jaxmt.chart.model import Model, Source, select_source
+from jaxmt.chart.search import SearchConfig, make_config
 
 
 def exact_scores(
@@ -16,17 +18,24 @@ def exact_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns each sentence's best score, and whether it could be found.
 
+  Sentences are searched one by one: the widest cell of all sets the memory.
+
   Args:
     model: the model.
-    source: the sentences.
+    source: N sentences.
     limit: candidates a sentence may take.
 
   Returns:
     `(score float32 [N], complete bool [N])`.
   """
-  _, result, root = exact_decoder.search_exactly(model, source, limit=limit)
-  scores = np.asarray(result.beams.score)[:, 0]
-  return scores[root], result.complete
+  scores = np.zeros(len(source), np.float32)
+  complete = np.zeros(len(source), bool)
+  for row in range(len(source)):
+    one = select_source(source, np.array([row]))
+    _, result, root = exact_decoder.search_exactly(model, one, limit=limit)
+    scores[row] = np.asarray(result.beams.score)[root[0], 0]
+    complete[row] = result.complete[0]
+  return scores, complete
 
 
 def search_error_report(
@@ -35,26 +44,68 @@ def search_error_report(
   *,
   sizes: Sequence[tuple[int, int]],
   limit: int = 1 << 22,
+  config: DecodeConfig | None = None,
 ) -> list[tuple[int, int, SearchErrors]]:
   """Compares beam search with exact search.
+
+  Both have the rules that the model's limits leave. Sentences that are too
+  large for exact search are not compared.
 
   Args:
     model: the model.
     source: short sentences.
     sizes: pairs of beam K and candidates M.
     limit: candidates a sentence may take in exact search.
+    config: how to decode; the sizes of its search do not matter.
 
   Returns:
     For each size `(K, M, errors)`.
   """
   best, complete = exact_scores(model, source, limit=limit)
+  rows = np.flatnonzero(complete)
+  chosen = select_source(source, rows)
+  config = config or DecodeConfig()
   labels = any(model.label_weights)
   out = []
   for beam, pop in sizes:
-    config = DecodeConfig(search=make_config(beam=beam, pop=pop, labels=labels))
-    found = np.zeros(len(source), np.float32)
-    for parts in decoder.decode(model, source, config=config):
-      for part in parts:
-        found[part.rows] = part.best().score
-    out.append((beam, pop, exact.search_errors(found, best, complete)))
+    search = make_config(beam=beam, pop=pop, labels=labels)
+    found = _beam_scores(model, chosen, config, search)
+    errors = exact.search_errors(found, best[rows], complete[rows])
+    out.append((beam, pop, errors))
   return out
+
+
+def _beam_scores(
+  model: Model, source: Source, config: DecodeConfig, search: SearchConfig
+) -> np.ndarray:
+  """The best scores that beam search finds, float32 `[N]`."""
+  found = np.zeros(len(source), np.float32)
+  config = dataclasses.replace(config, search=search)
+  for parts in decoder.decode(model, source, config=config):
+    for part in parts:
+      found[part.rows] = part.best().score
+  return found
+
+
+def as_rows(
+  report: Sequence[tuple[int, int, SearchErrors]],
+) -> list[dict[str, Any]]:
+  """Returns the report as rows of a table.
+
+  A shortfall is by how much the score found is below the best; means are over
+  all sentences compared, and over those whose best was missed.
+  """
+  return [
+    {
+      "beam": beam,
+      "pop": pop,
+      "sentences": errors.sentences,
+      "missed %": round(100 * errors.errors, 2),
+      "mean shortfall": round(errors.mean, 4),
+      "if missed": round(errors.mean / errors.errors, 4)
+      if errors.errors
+      else 0.0,
+      "worst": round(errors.worst, 4),
+    }
+    for beam, pop, errors in report
+  ]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from jax.sharding import Mesh
@@ -13,12 +13,16 @@ from jaxmt.chart import (
   derivation_text,
   exact,
   exact_decoder,
+  sparse_scores,
 )
 from jaxmt.chart.decoder import DecodeConfig, Result
 from jaxmt.chart.derivation import Derivations
 from jaxmt.chart.model import Model, Source, make_source, select_source
 from jaxmt.data.ragged import Ragged
 from jaxmt.data.vocabulary import intern
+from jaxmt.features import rule_templates, selection
+from jaxmt.features.rule_templates import Applications, RuleTemplates
+from jaxmt.features.sparse import SparseRows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,7 +32,7 @@ class Translation:
   Attributes:
     text: target words with spaces between.
     score: model score.
-    features: value of each of `Model.feature_names`, float64 `[F]`.
+    features: values that are not 0 by name, dense and sparse ones.
     links: (source position, target position), int32 `[L, 2]`.
     derivation: lines of text, see `derivation_text`: a tree for each piece, or
       a line for each rule; none if not asked for.
@@ -36,7 +40,7 @@ class Translation:
 
   text: str
   score: float
-  features: np.ndarray
+  features: Mapping[str, float]
   links: np.ndarray
   derivation: tuple[str, ...] = ()
 
@@ -109,6 +113,16 @@ def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
   )
 
 
+def piece_source(
+  model: Model, pieces: Pieces, spans: Ragged | None = None
+) -> Source:
+  """Returns the pieces as sentences, `spans` being those of whole lines."""
+  source = make_source(model, pieces.lines)
+  if spans is None:
+    return source
+  return dataclasses.replace(source, spans=cut_spans(spans, pieces, source.ids))
+
+
 def stream(
   model: Model,
   pieces: Pieces,
@@ -132,11 +146,7 @@ def stream(
     Parts of the text when they are done: the search's result, whose `rows` are
     pieces, and their translations.
   """
-  source = make_source(model, pieces.lines)
-  if spans is not None:
-    source = dataclasses.replace(
-      source, spans=cut_spans(spans, pieces, source.ids)
-    )
+  source = piece_source(model, pieces, spans)
   for parts in decoder.decode(model, source, config=config, mesh=mesh):
     for part in parts:
       read = explain(
@@ -166,12 +176,12 @@ def translate_exactly(
   limit: int,
   derivations: str = "",
 ) -> list[Translation | None]:
-  """Translates without pruning; None where that takes over `limit` steps."""
-  source = make_source(model, pieces.lines)
-  if spans is not None:
-    source = dataclasses.replace(
-      source, spans=cut_spans(spans, pieces, source.ids)
-    )
+  """Translates without pruning; None where that takes over `limit` steps.
+
+  Target sides per pattern are as many as the model has; see
+  `exact_decoder.without_limits`.
+  """
+  source = piece_source(model, pieces, spans)
   out: list[Translation | None] = []
   for row in range(len(source)):
     one = select_source(source, np.array([row]))
@@ -214,10 +224,19 @@ def _joined(parts: list[tuple[int, Translation]]) -> Translation:
   return Translation(
     text=" ".join(one.text for _, one in parts if one.text),
     score=sum(one.score for _, one in parts),
-    features=np.sum([one.features for _, one in parts], axis=0),
+    features=_added([one.features for _, one in parts]),
     links=np.concatenate(links),
     derivation=tuple(line for _, one in parts for line in one.derivation),
   )
+
+
+def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+  """Sums of features by name."""
+  out: dict[str, float] = {}
+  for part in parts:
+    for name, value in part.items():
+      out[name] = out.get(name, 0.0) + value
+  return out
 
 
 def explain(
@@ -239,7 +258,8 @@ def explain(
   """
   yields = derivation.read_off(model, found)
   texts = derivation.strings(model, source, yields.words)
-  values = derivation.features(model, source, found, yields.words)
+  rows, names = feature_rows(model, source, found, yields.words)
+  values = by_name(rows, names)
   written: list[list[str]] = [[] for _ in texts]
   if text:
     written = derivation_text.write(
@@ -257,10 +277,82 @@ def explain(
   ]
 
 
-def feature_text(model: Model, values: np.ndarray) -> str:
+def feature_rows(
+  model: Model,
+  source: Source,
+  found: Derivations,
+  words: Ragged,
+  sentence: np.ndarray | None = None,
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Returns all features of D derivations, dense and sparse ones.
+
+  Args:
+    model: the model.
+    source: the sentences.
+    found: the derivations.
+    words: what they say (`Yields.words`).
+    sentence: which sentence each derives, int `[D]`; one after the other if
+      None.
+
+  Returns:
+    D sparse vectors, and the names of their ids. Their products with the
+    weights are the model scores, up to rounding.
+  """
+  values = derivation.features(model, source, found, words)
+  row, column = np.nonzero(values)
+  counts = np.bincount(row, minlength=len(values))
+  dense = SparseRows(
+    ids=column.astype(np.int32),
+    values=values[row, column],
+    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+  )
+  if model.templates is None:
+    return dense, model.feature_names
+  if sentence is None:
+    sentence = np.arange(len(found))
+  own = _sparse_rows(model.templates, source, found, sentence)
+  return selection.join([(dense, model.feature_names), own])
+
+
+def _sparse_rows(
+  templates: RuleTemplates,
+  source: Source,
+  found: Derivations,
+  sentence: np.ndarray,
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """The sparse features of derivations; equal applications are read once."""
+  every = Applications(
+    rule=found.rule,
+    begin=found.begin,
+    end=found.end,
+    sentence=np.repeat(sentence, np.diff(found.offsets)),
+  ).stacked()
+  once, place = np.unique(every, axis=0, return_inverse=True)
+  rows, names = rule_templates.extract(
+    templates,
+    sparse_scores.make_text(templates, source),
+    Applications(
+      rule=once[:, 0], begin=once[:, 1], end=once[:, 2], sentence=once[:, 3]
+    ),
+  )
+  members = Ragged(flat=place.reshape(-1), offsets=found.offsets)
+  return rule_templates.sum_rows(rows, members), names
+
+
+def by_name(rows: SparseRows, names: Sequence[str]) -> list[dict[str, float]]:
+  """Returns each row as values by name."""
+  pairs = [
+    (names[number], value)
+    for number, value in zip(
+      rows.ids.tolist(), rows.values.tolist(), strict=True
+    )
+  ]
+  offsets = rows.offsets.tolist()
+  return [dict(pairs[a:b]) for a, b in itertools.pairwise(offsets)]
+
+
+def feature_text(values: Mapping[str, float]) -> str:
   """Writes the features that are not 0 as `name=value`."""
   return " ".join(
-    f"{name}={value:.6g}"
-    for name, value in zip(model.feature_names, values.tolist(), strict=True)
-    if value
+    f"{name}={value:.6g}" for name, value in values.items() if value
   )

@@ -1,10 +1,12 @@
 """The translation program: odd lines, wrong input, what it writes."""
 
+import itertools
+
 import numpy as np
 
-from jaxmt.chart import forest_files, translate
+from jaxmt.chart import decoder, forest_files, loading, search, translate
 from jaxmt.features import sparse
-from jaxmt.tune import kbest
+from jaxmt.tune import decoding, kbest
 from tests import util
 
 RULES = """\
@@ -204,14 +206,17 @@ def test_long_lines_are_cut_evenly():
 
 
 def test_bad_rule_lines_are_named_or_skipped(tmp_path):
+  """Exact search, too, finds the best of many target sides."""
+  many = "".join(f"[X] ||| a ||| x{k} ||| P=0.4\n" for k in range(25))
   (tmp_path / "g").write_text(
-    "[X] ||| a ||| x ||| P=0.5\n[X] || b\n[X] ||| b ||| y ||| P=0.5\n"
+    "[X] ||| a ||| x ||| P=0.5\n[X] || b\n[X] ||| b ||| y ||| P=0.5\n" + many
   )
   (tmp_path / "more").write_text("[X] ||| c ||| z ||| P=0.5\n")
-  (tmp_path / "w").write_text("LanguageModel 0.1\nP 1\n")
+  (tmp_path / "w").write_text("LanguageModel 0.5\nP 1\n")
   (tmp_path / "lm").write_text(
-    "\\data\\\nngram 1=6\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\n-1\t</s>\n"
-    "-1\tx\n-1\ty\n-1\tz\n\n\\end\\\n"
+    "\\data\\\nngram 1=7\nngram 2=1\n\n\\1-grams:\n-1\t<unk>\n-99\t<s>\t0\n"
+    "-1\t</s>\n-1\tx\n-1\ty\n-1\tz\n-9\tx24\n\n\\2-grams:\n-0.1\t<s> x24\n\n"
+    "\\end\\\n"
   )
   (tmp_path / "in").write_text("a b c\n")
   flags = (
@@ -227,5 +232,174 @@ def test_bad_rule_lines_are_named_or_skipped(tmp_path):
   assert f"{tmp_path / 'g'}:2: " in refused.stderr
   done = util.run_program("launch/translate.py", *flags, "--skip_bad")
   assert done.returncode == 0, done.stderr
-  assert done.stdout == "x y z\n"
+  assert done.stdout == "x24 y z\n"
   assert "1 bad lines skipped" in done.stderr
+  few = util.run_program(
+    "launch/translate.py", *flags, "--skip_bad", "--targets=20"
+  )
+  assert few.stdout == "x y z\n"
+
+
+MORE_RULES = """\
+[X] ||| das ||| that ||| P=-0.7 ||| 0-0
+[X] ||| haus ||| home ||| P=-0.6 ||| 0-0
+[X] ||| das haus ||| that home ||| P=-0.9 ||| 0-0 1-1
+"""
+SPARSE = {
+  "Lex:das_that": 0.3,
+  "Lex:haus_house": -0.1,
+  "Shape:T/T": -0.05,
+  "Edge:fF:haus_home": 0.2,
+  "ngram:that_house": 4.0,
+  "ngram:house": -0.2,
+  "ngram:<s>_</s>": 9.0,
+}
+
+
+def weight_table(extra=()):
+  """The weights as they are written, and as numbers."""
+  pairs = [line.split() for line in WEIGHTS.split("\n")[1:-1]]
+  weights = {name: float(value) for name, value in pairs} | dict(extra)
+  text = "".join(f"{name} {value}\n" for name, value in weights.items())
+  return text, weights
+
+
+def reranked(folder, lines, weights, config):
+  """The best of the k-best lists that tuning would see."""
+  model = loading.make_model(
+    loading.read_table(str(folder / "g"), dialect="cdec"),
+    str(folder / "lm"),
+    weights=weights,
+    dialect="cdec",
+    span=10,
+    targets=20,
+  )
+  decode = decoding.make_decode(
+    model,
+    lines,
+    config=decoder.DecodeConfig(search=config),
+    templates=("pairs", "shape", "edges:fF", "unigrams", "bigrams"),
+  )
+  found = decode(weights, np.arange(len(lines)))
+  best = [""] * len(lines)
+  for sentence, text in reversed(
+    list(zip(found.sentence.tolist(), found.lines, strict=True))
+  ):
+    best[sentence] = text
+  return best
+
+
+def test_sparse_weights_and_n_grams(tmp_path):
+  lines = ["er sieht das haus", "", "haus von er", "das haus von er das haus"]
+  flags = write(tmp_path, "\n".join(lines) + "\n")
+  (tmp_path / "g").write_text(RULES + MORE_RULES)
+  text, weights = weight_table(SPARSE.items())
+  (tmp_path / "w").write_text(text)
+  names = ("output", "nbest", "scores", "links", "derivations")
+  done = util.run_program(
+    "launch/translate.py",
+    *flags,
+    *(f"--{name}={tmp_path / name}" for name in names),
+    "--nbest_size=20",
+    "--beam=30",
+    "--pop=100",
+    "--max_words=5",
+  )
+  assert done.returncode == 0, done.stderr
+  read = {n: (tmp_path / n).read_text().split("\n")[:-1] for n in names}
+  config = search.make_config(beam=30, pop=100)
+  want = reranked(tmp_path, lines[:3], weights, config)
+  assert read["output"][:3] == want
+  assert want[0] == "he sees that house" and want[1] == ""
+  # The last line is cut into two pieces; its n-grams are those of the whole.
+  assert read["output"][3].count("that house") == 2
+
+  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  assert {name for name in SPARSE if name != "ngram:<s>_</s>"} < {*found.names}
+  vector = np.array([weights.get(name, 0.0) for name in found.names])
+  totals = sparse.dot(found.features, vector)
+  fields = [line.split(" ||| ") for line in read["nbest"]]
+  scores = np.array([float(field[3]) for field in fields])
+  np.testing.assert_allclose(totals, scores, atol=1e-5)
+  numbers, firsts = np.unique(found.sentence, return_index=True)
+  assert numbers.tolist() == [0, 1, 2, 3]
+  assert [found.lines[first] for first in firsts] == read["output"]
+  for number in numbers:
+    own = np.flatnonzero(found.sentence == number)
+    assert (np.diff(scores[own]) <= 1e-9).all()
+    assert len({found.lines[k] for k in own}) == len(own) <= 20
+
+  for row, line in enumerate(read["scores"]):
+    number, said, values, score = line.split(" ||| ")
+    assert (int(number), said) == (row, read["output"][row])
+    pairs = [pair.rsplit("=", 1) for pair in values.split()]
+    total = sum(weights.get(name, 0.0) * float(v) for name, v in pairs)
+    np.testing.assert_allclose(total, float(score), atol=1e-4)
+    np.testing.assert_allclose(total, scores[firsts[row]], atol=1e-4)
+  assert read["links"][0] == "0-0 1-1 2-2 3-3"
+  assert "das | that" in read["derivations"][0]
+  assert read["derivations"][1] == "()"
+
+  for flag in ("--exact", "--diversity=1"):
+    refused = util.run_program("launch/translate.py", *flags, flag)
+    assert refused.returncode == 2
+    assert "target n-grams" in refused.stderr
+    assert flag.split("=")[0] in refused.stderr
+
+
+def shared_bigrams(lines):
+  """How many bigrams pairs of lines have in common."""
+  pairs = [set(itertools.pairwise(["<s>", *l.split(), ""])) for l in lines]
+  return sum(len(a & b) for a, b in itertools.combinations(pairs, 2))
+
+
+def test_formats_threshold_and_diversity(tmp_path):
+  flags = write(tmp_path, "er sieht das haus von er\n\ndas haus\n")
+  (tmp_path / "g").write_text(RULES + MORE_RULES)
+  text, weights = weight_table([("Shape:T/T", -0.05), ("Lex:das_that", 0.3)])
+  (tmp_path / "w").write_text(text)
+  lists, forests, texts = {}, {}, {}
+  for name, more in {
+    "travatar": [],
+    "joshua": ["--threshold=0.5"],
+    "cdec": ["--diversity=2"],
+  }.items():
+    done = util.run_program(
+      "launch/translate.py",
+      *flags,
+      f"--output={tmp_path / 'out'}",
+      f"--nbest={tmp_path / name}",
+      f"--nbest_format={name}",
+      f"--forest={tmp_path / name}.npz",
+      "--nbest_size=5",
+      "--unique",
+      *more,
+    )
+    assert done.returncode == 0, done.stderr
+    texts[name] = (tmp_path / "out").read_text().split("\n")[:-1]
+    lists[name] = kbest.parse_kbest((tmp_path / name).read_bytes(), kind=name)
+    forests[name] = forest_files.read(str(tmp_path / f"{name}.npz"))
+    rows = (tmp_path / name).read_text().split("\n")[:-1]
+    place = 2 if name == "travatar" else 3
+    scores = [float(row.split(" ||| ")[place]) for row in rows]
+    vector = np.array([weights.get(n, 0.0) for n in lists[name].names])
+    np.testing.assert_allclose(
+      sparse.dot(lists[name].features, vector), scores, atol=1e-4
+    )
+    assert forests[name].sentence.tolist() == [0, 1, 2]
+    assert {"Lex:das_the", "Shape:T/T"} < {*lists[name].names}
+  assert texts["travatar"] == texts["joshua"] == texts["cdec"]
+  # A threshold prunes hypotheses, and so the lists of what is left.
+  nodes = {name: len(made.forest.begin) for name, made in forests.items()}
+  assert nodes["joshua"] < nodes["travatar"] == nodes["cdec"]
+  assert len(lists["joshua"]) < len(lists["travatar"])
+  first = {
+    name: [
+      line
+      for line, number in zip(found.lines, found.sentence, strict=True)
+      if number == 0
+    ]
+    for name, found in lists.items()
+  }
+  assert len(first["travatar"]) == len(first["cdec"]) == 5
+  assert shared_bigrams(first["cdec"]) < shared_bigrams(first["travatar"])

@@ -121,3 +121,69 @@ def test_trees_of_other_sentences_are_refused(folder, leaves):
     f"translate.py: {folder / 'other'}:2: the tree has {leaves} leaves,"
     " the sentence 2 words\n"
   )
+
+
+def test_trees_devices_and_search_errors(folder):
+  """Two devices say what one says, with binary trees and without."""
+  out, trees, errors = {}, {}, []
+  for name, flags in {
+    "two": ["--binarize", "--devices=2", "--batch_cells=40"],
+    "one": [
+      "--binarize",
+      f"--search_errors={folder / 'errors'}",
+      "--error_beams=1,8",
+      "--error_pops=1,40",
+      "--exact_steps=60",
+    ],
+    "flat": [],
+  }.items():
+    done = run(
+      folder,
+      f"--output={folder / 'out'}",
+      f"--derivations={folder / 'd'}",
+      f"--scores={folder / 'scores'}",
+      *flags,
+      trees="trees",
+    )
+    assert done.returncode == 0, done.stderr
+    scores = (folder / "scores").read_text()
+    out[name] = (folder / "out").read_text().split("\n")[:-1], scores
+    trees[name] = (folder / "d").read_text().split("\n")[:-1]
+  assert out["one"] == out["two"] and trees["one"] == trees["two"]
+  assert [*out["one"][0][:2], *out["one"][0][3:]] == [
+    line for line in TARGET.split("\n")[:-1] if "her" not in line
+  ]
+  # Rules of binary trees match only trees that were made binary.
+  assert "(NP[0:3] @NP0 NP1 | NP1 @NP0" in trees["one"][3]
+  assert not any("@NP[" in tree for tree in trees["flat"])
+  assert any("(NP[" in tree for tree in trees["flat"])
+  assert any("Match=" in line for line in out["one"][1].split("\n"))
+
+  *rows, note = (folder / "errors").read_text().split("\n")[:-1]
+  assert rows[0].split() == (
+    "beam pop sentences missed % mean shortfall if missed worst".split()
+  )
+  errors = [list(map(float, row.split())) for row in rows[2:]]
+  assert [row[:2] for row in errors] == [[1, 1], [1, 40], [8, 40]]
+  left = int(note.split()[0])
+  assert 0 < left < 5
+  assert note == (
+    f"{left} of 5 sentences not compared: too large for exact search"
+    " (over 60 candidates)"
+  )
+  assert {row[2] for row in errors} == {5 - left}
+  assert errors[2][3:] == [0, 0, 0, 0]
+
+
+def test_flags_that_contradict_each_other(folder):
+  for flags, cause in (
+    (["--binarize"], "--binarize needs --trees"),
+    (["--search_errors=-"], "both go to standard output"),
+    (["--search_errors=x", "--error_pops=0"], "--error_pops: 0 is less"),
+    (["--search_errors=x", "--error_beams=a"], "--error_beams=a: not whole"),
+    (["--search_errors=x", "--error_beams=5000"], "all less than"),
+  ):
+    done = run(folder, *flags)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().split("\n")) == 1
+    assert cause in done.stderr
