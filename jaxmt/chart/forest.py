@@ -15,9 +15,12 @@ import dataclasses
 import numpy as np
 from numba import njit
 
+from jaxmt.chart import tile
 from jaxmt.chart.chart import RuleColumns
 from jaxmt.chart.decoder import Result
 from jaxmt.chart.model import Model
+
+_TIE = np.float32(tile.TIE)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,8 @@ class Forest:
     begin: first source word under each node, int32 `[N]`.
     end: one past its last, int32 `[N]`.
     label: left-hand side of each node, int32 `[N]`.
-    rank: rank among the hypotheses of its cell, int32 `[N]`.
+    rank: how many hypotheses of its cell have a better model score, by more
+      than rounding (`tile.TIE`), int32 `[N]`; 0 for goals.
     rule: rule of each edge as in `Matches.rule` (R: the goal; beyond: copied
       words), int32 `[E]`.
     tails: tail nodes in source order, -1 beyond the arity, int32 `[E, A]`.
@@ -125,8 +129,7 @@ def ranks_of(forest: Forest, edges: np.ndarray) -> np.ndarray:
   """Where a derivation stood in the beams: the competition it won or survived.
 
   Args:
-    forest: forests of a search that sorts its beams by model score: plain, or
-      with an augmentation that prunes by it.
+    forest: forests of a search.
     edges: the derivation's edges, int `[D]`, of one or more sentences.
 
   Returns:
@@ -211,7 +214,7 @@ def _extract(
       nodes[node, 0], nodes[node, 1], nodes[node, 2] = (
         begin[item],
         end[item],
-        rank,
+        0 if is_root[row] else np.sum(best[row] > best[row, rank] + _TIE),
       )
       for entry in range(head.shape[1]):
         if head[row, entry] < 0 or (

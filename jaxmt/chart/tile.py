@@ -15,7 +15,7 @@ from jax import lax
 from jaxmt.chart import augment, grid, join
 from jaxmt.chart.chart import NONE, POSSIBLE
 
-_TIE = 1e-4  # scores that differ by rounding have one rank
+TIE = 1e-4  # scores that differ by rounding have one rank
 _STEPS = 8
 _HASHES = (  # seeds and odd factors, of MurmurHash3 and xxHash
   (np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)),
@@ -396,7 +396,7 @@ def _head_augmented(scored, head_TM, loss_TK, extra):
 def _rank_loss(score_TK, rank_loss, counts_T):
   """Each hypothesis's loss by its rank among the model scores."""
   rank_TK = jnp.sum(
-    score_TK[:, None, :] > score_TK[:, :, None] + _TIE,
+    score_TK[:, None, :] > score_TK[:, :, None] + TIE,
     axis=-1,
     dtype=jnp.int32,
   )

@@ -171,20 +171,21 @@ def _weighed(
   scores = scores.copy()
   scores[edges[~near]] = -np.inf
   there = chosen >= 0
+  weights = np.zeros(len(forest.rule))
+  if config.counts == "forest":
+    weights, _ = forest_posteriors.posteriors(
+      forest, scores, scale=config.posterior_scale
+    )
+  elif config.counts == "nbest":
+    weights, listed = _nbest_weights(
+      model, source, forest, references, config, scores
+    )
+    there = there & listed
   top = np.full(batch, np.nan)
   top[there] = kept.total[edges[chosen[there]]]
   paths = kept_lib.derivation_edges(forest, kept, edges[chosen[there]])
   if config.counts == "viterbi":
-    weights = np.zeros(len(forest.rule))
     weights[paths.flat] = 1.0  # a tree: no edge twice
-  elif config.counts == "forest":
-    weights, _ = forest_posteriors.posteriors(
-      forest, scores, scale=config.posterior_scale
-    )
-  else:
-    weights = _nbest_weights(
-      model, source, forest, references, config, scores, there
-    )
   first = np.full(batch, np.nan)
   first[there] = _sums(forest.score, paths)
   plain = kept_lib.keep(forest, forest.score)
@@ -286,8 +287,13 @@ def _rows_of(forest: Forest, kept: Kept, edges, places) -> Ragged:
   return Ragged(flat=found.flat, offsets=ends)
 
 
-def _nbest_weights(model, source, forest, references, config, scores, there):
-  """Edge weights from the posteriors of exactly scored n-best derivations."""
+def _nbest_weights(model, source, forest, references, config, scores):
+  """Edge weights from the posteriors of exactly scored n-best derivations.
+
+  Returns:
+    Weights, float64 `[E]`, and which sentences have an admissible derivation
+    among the n best, bool `[B]`.
+  """
   found = kbest.best(
     model,
     source,
@@ -314,9 +320,9 @@ def _nbest_weights(model, source, forest, references, config, scores, there):
   value[use] = np.exp(exact[use] - top[sentence[use]])
   total = np.bincount(sentence, value, minlength=len(forest))
   value /= np.where(total > 0, total, 1.0)[sentence]
-  there &= total > 0
   spread = np.repeat(value, found.edges.lengths)
-  return np.bincount(found.edges.flat, spread, minlength=len(forest.rule))
+  weights = np.bincount(found.edges.flat, spread, minlength=len(forest.rule))
+  return weights, total > 0
 
 
 def _loss(forest, edges, strings, references, sentence, config):
@@ -334,6 +340,7 @@ def beam_losses(
   """loss_beam of derivations given by their edges, the goal's left out, `[D]`.
 
   The rank of a part is that of its node: of the hypothesis it was merged into.
+  As in the search, hypotheses that differ by rounding only share a rank.
   """
   heads = np.searchsorted(forest.edge_offsets, edges.flat, side="right") - 1
   ends = forest.node_offsets[1:]

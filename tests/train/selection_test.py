@@ -7,6 +7,8 @@ import pytest
 
 from jaxmt.chart import force, forest_posteriors, kbest
 from jaxmt.data.ragged import Ragged
+from jaxmt.grammar.match import GLUE, ORDINARY
+from jaxmt.grammar.table import Kind
 from jaxmt.train import kept, losses, select
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
@@ -68,20 +70,72 @@ def in_sentence(forest, row):
   return np.repeat(np.arange(len(forest)), edges) == row
 
 
-def test_ranks_of_nodes_are_those_of_their_cells(world):
-  """loss_beam, from the scores of all hypotheses of a cell."""
-  model, bitext = world
+FLAT = dict.fromkeys(tiny.WEIGHTS, 0.0) | {"target_given_source": 0.5}
+
+
+def hypothesis_scores(model, result, forest):
+  """For each node the scores of its cell, and its own among them."""
+  found = result.matches
+  keys = zip(
+    found.sentence, found.begin, found.end, found.category, strict=True
+  )
+  cells = dict(zip(keys, result.layout.cell, strict=True))
+  # A hypothesis is the best of its candidates by augmented score.
+  held = kept.keep(forest, forest.augmented)
+  paths = kept.derivation_edges(forest, held, held.best)
+  size = len(model.table)
+  glue = np.append(model.table.kind == Kind.GLUE, [False, False])
+  node_row = np.searchsorted(
+    forest.node_offsets, np.arange(len(paths)), "right"
+  )
+  for node in range(len(paths)):
+    rule = forest.rule[forest.edge_offsets[node]]
+    category = GLUE if glue[min(rule, size + 1)] else ORDINARY
+    span = (node_row[node] - 1, forest.begin[node], forest.end[node])
+    if rule == size:  # the goal
+      yield None, None
+      continue
+    scores = result.beams.score[cells[*span, category]]
+    own = forest.score[paths[node]].sum()
+    near = np.abs(scores - own).argmin()
+    assert abs(scores[near] - own) < 1e-4
+    yield scores, scores[near]
+
+
+@pytest.mark.parametrize("weights", [{}, FLAT], ids=["tuned", "flat"])
+def test_ranks_are_those_among_the_scores_of_the_beam(weights):
+  """loss_beam from what the beams hold; equal scores have one rank."""
+  model, bitext = tiny.make(**weights)
   config = dataclasses.replace(FREE, alpha1=0.3, alpha2=1.0)
   result, forest = tiny.forests(model, bitext, config)
-  found = every(model, bitext, forest)
+  loss, tied = np.zeros(len(forest.rank)), 0
+  for node, (scores, own) in enumerate(
+    hypothesis_scores(model, result, forest)
+  ):
+    if scores is not None:
+      rank = 1 + np.sum(scores > own + np.float32(1e-4))
+      tied += np.sum(np.abs(scores - own) < 1e-4) > 1
+      loss[node] = losses.beam_loss(rank, k=3, margin=2, cost=2.0)
+  found = kbest.best(model, bitext.source, forest, size=500)
   got = select.beam_losses(forest, found.edges, config)
-  heads = np.searchsorted(forest.edge_offsets, found.edges.flat, "right") - 1
-  for row in range(0, len(found.score), 7):
-    own = heads[found.edges.offsets[row] : found.edges.offsets[row + 1]]
-    ranks = forest.rank[own[1:]] + 1  # without the goal
-    want = losses.beam_loss(ranks, k=3, margin=2, cost=2.0).sum()
-    np.testing.assert_allclose(got[row], want)
-  del result
+  heads = forest.heads[found.edges.flat]
+  want = np.add.reduceat(loss[heads], found.edges.offsets[:-1])
+  np.testing.assert_allclose(got, want, atol=1e-9)
+  assert want.max() > 2
+  assert tied > 20 or not weights
+
+
+def test_search_and_selection_agree_on_ties():
+  """A kept derivation's augmented score is its model score less its loss."""
+  model, bitext = tiny.make(**FLAT)
+  config = dataclasses.replace(FREE, alpha1=0.4, alpha2=0.0)
+  _, forest = tiny.forests(model, bitext, config)
+  held = kept.keep(forest, forest.augmented)
+  roots, _ = kept.root_edges(forest)
+  paths = kept.derivation_edges(forest, held, roots)
+  want = np.add.reduceat(forest.score[paths.flat], paths.offsets[:-1])
+  want -= 0.4 * select.beam_losses(forest, paths, config)
+  np.testing.assert_allclose(held.total[roots], want, atol=1e-4)
 
 
 @pytest.mark.parametrize("counts", ["viterbi", "nbest", "forest"])
@@ -193,6 +247,55 @@ def test_a_large_alpha2_reaches_what_forced_decoding_reaches(world):
   )
   assert forced.reached.sum() >= 8
   assert equal[forced.reached].all()
+
+
+def test_a_large_alpha2_finds_nothing_worse_than_the_reference(world):
+  """By equation (11), whose counts are not clipped: others can be better."""
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts="viterbi", alpha1=0.0, alpha2=1e3, state="accumulators"
+  )
+  result, forest = tiny.forests(model, bitext, config, tiny.WIDE)
+  chosen = select.select(
+    model, result.source, forest, bitext.references, config
+  )
+  forced = force.force(model, bitext.source, list(bitext.lines))
+  held = kept.keep(forest, forest.augmented)
+  roots, sentence = kept.root_edges(forest)
+  used = chosen.weights[roots] > 0
+  strings = kept.spell(model, forest, held, roots[used])
+  rows = sentence[used]
+  assert rows.tolist() == list(range(len(bitext)))
+  loss = losses.goodness("bleu")
+  got = loss(strings, bitext.references, rows)
+  best = loss(bitext.references, bitext.references, rows)
+  assert forced.reached.sum() >= 8
+  assert (got <= best + 1e-4)[forced.reached].all()
+  equal = losses.admissible(strings, bitext.references, rows, share=0.0)
+  assert equal.sum() >= 5
+
+
+def test_a_sentence_without_a_near_derivation_in_its_list_is_left_out(
+  world, monkeypatch
+):
+  model, bitext = world
+  config = dataclasses.replace(FREE, counts="nbest", nbest=5)
+  result, forest = tiny.forests(model, bitext, config)
+  roots = len(kept.root_edges(forest)[0])
+  near = losses.admissible
+
+  def without_first(strings, references, sentence, *, share):
+    found = near(strings, references, sentence, share=share)
+    return found if len(strings) == roots else found & (sentence > 0)
+
+  monkeypatch.setattr(losses, "admissible", without_first)
+  chosen = select.select(
+    model, result.source, forest, bitext.references, config
+  )
+  assert chosen.admissible.tolist() == [False] + [True] * (len(bitext) - 1)
+  assert not (chosen.weights * in_sentence(forest, 0)).any()
+  for values in (chosen.model, chosen.augmented):
+    np.testing.assert_array_equal(np.isnan(values), ~chosen.admissible)
 
 
 def test_another_metric_is_exact_at_the_root(world):
