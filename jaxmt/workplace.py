@@ -2,26 +2,24 @@
 
     flags.adopt_module_key_flags(workplace)
 
-    tools = workplace.set_up()
-    with crew.assemble(workdir) as team:
-      if team.helps:
-        workplace.help(team, tools)
-
-Return:
-      with pipeline.open_run(workdir, ..., crew=team, tools=tools) as run: ...
+    with workplace.enter(workdir, workers=2) as options:
+      if options is None:  # another process leads, and has ended
+        return
+      with pipeline.open_run(workdir, config=config, **options) as run: ...
 
 Several devices, Ray, or several processes: results do not depend on it.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from absl import flags
 
-from jaxmt import parallel, pipeline
+from jaxmt import crew, parallel, pipeline
 from jaxmt import runner as runner_lib
-from jaxmt.crew import Crew
 from jaxmt.errors import InputError
+from jaxmt.runner import Runner
 from jaxmt.stages import theta
 from jaxmt.stages.theta import ThetaStageConfig, Workplace
 
@@ -39,16 +37,39 @@ _PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
 _PROCESS = flags.DEFINE_integer("process_id", 0, "which of them this is")
 
 
-def set_up() -> Mapping[str, Any]:
+@contextlib.contextmanager
+def enter(workdir: str, *, workers: int) -> Iterator[dict[str, Any] | None]:
   """Sets JAX up as the flags say; call before any JAX computation.
 
-  Returns:
-    The tools of `pipeline.open_run`.
+  Of several processes the first leads. In the others this helps it with
+  training until it ends.
+
+  Args:
+    workdir: a folder that all processes see.
+    workers: shards worked on at once, of which Ray must know.
+
+  Yields:
+    Arguments for `pipeline.open_run`, or None if this process does not lead.
 
   Raises:
     InputError: for flags that do not go together, or devices that are not
       there.
   """
+  if _COORDINATOR.value and _RUNNER.value == "ray":
+    raise InputError("--coordinator or --runner=ray, not both")
+  runner = Runner(kind=_RUNNER.value, workers=workers, address=_RAY.value)
+  # Ray starts programs, which is not safe any more when JAX has threads.
+  with runner_lib.session(runner):
+    tools = {"workplace": _set_up()}
+    with crew.assemble(workdir) as team:
+      if team.helps:
+        pipeline.take_part(team, theta.learn, ThetaStageConfig, tools=tools)
+        yield None
+      else:
+        yield {"crew": team, "tools": tools}
+
+
+def _set_up() -> Workplace:
   try:
     parallel.initialize(
       devices=_DEVICES.value,
@@ -62,9 +83,4 @@ def set_up() -> Mapping[str, Any]:
     runner=_RUNNER.value, ray_address=_RAY.value, devices=_DEVICES.value
   )
   theta.check_workplace(place)
-  return {"workplace": place}
-
-
-def help(crew: Crew, tools: Mapping[str, Any]) -> None:
-  """Helps the leader of a crew with training until it ends."""
-  pipeline.take_part(crew, theta.learn, ThetaStageConfig, tools=tools)
+  return place

@@ -22,7 +22,6 @@ from ml_collections import config_flags
 
 from jaxmt import config as config_lib
 from jaxmt import (
-  crew,
   experiment,
   pipeline,
   program,
@@ -68,10 +67,9 @@ def main(argv: list[str]) -> None:
       state = "done" if finished(workdir / trial.folder, config) else "to run"
       print(f"{trial.folder}\t{state}")
     return
-  tools = workplace.set_up()
-  with crew.assemble(str(workdir)) as team:
-    if team.helps:
-      workplace.help(team, tools)
+  workers = max((config.theta.workers for config in configs), default=1)
+  with workplace.enter(str(workdir), workers=workers) as options:
+    if options is None:  # this process has helped another one
       return
     workdir.mkdir(parents=True, exist_ok=True)
     files.write_text(
@@ -83,11 +81,11 @@ def main(argv: list[str]) -> None:
         progress.say(f"{label}: already done")
         continue
       progress.say(f"{label}: running")
-      _run(workdir, trial, config, crew=team, tools=tools)
+      _run(workdir, trial, config, options)
   print(f"{len(chosen)} runs done; python tools/table.py {workdir}")
 
 
-def _run(workdir: pathlib.Path, trial: study.Trial, config, **options) -> None:
+def _run(workdir: pathlib.Path, trial: study.Trial, config, options) -> None:
   try:
     with pipeline.open_run(
       str(workdir / trial.folder),

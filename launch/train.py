@@ -16,7 +16,7 @@ same command N times with --coordinator=HOST:PORT --num_processes=N and
 from absl import flags
 from ml_collections import config_flags
 
-from jaxmt import crew, experiment, pipeline, program, workplace
+from jaxmt import experiment, pipeline, program, workplace
 from jaxmt.errors import InputError
 
 _CONFIG = config_flags.DEFINE_config_file(
@@ -41,18 +41,15 @@ def main(argv: list[str]) -> None:
     config = experiment.freeze(_CONFIG.value)
   except OSError as error:  # the flag keeps a load error until first use
     raise InputError(str(error)) from error
-  tools = workplace.set_up()
-  with crew.assemble(workdir) as team:
-    if team.helps:
-      workplace.help(team, tools)
+  with workplace.enter(workdir, workers=config.theta.workers) as options:
+    if options is None:  # this process has helped another one
       return
     with pipeline.open_run(
       workdir,
       config=config,
       store=_STORE.value,
       wait=_WAIT.value,
-      crew=team,
-      tools=tools,
+      **options,
     ) as run:
       print(experiment.run(run, config))
 

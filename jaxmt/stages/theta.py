@@ -185,15 +185,11 @@ def check(config: ThetaStageConfig, *, provenance: bool) -> None:
 
 def check_workplace(workplace: Workplace) -> None:
   """Raises `InputError` for a place that is not there."""
-  several = jax.process_count() > 1
-  if workplace.devices < 0 or workplace.devices > jax.device_count():
-    raise InputError(
-      f"{workplace.devices} devices wanted, there are {jax.device_count()}"
-    )
-  if several and workplace.devices > 1:
+  there = jax.device_count()
+  if not 0 <= workplace.devices <= there:
+    raise InputError(f"{workplace.devices} devices wanted, there are {there}")
+  if jax.process_count() > 1 and workplace.devices > 1:
     raise InputError("several processes: each uses one device")
-  if several and workplace.runner == "ray":
-    raise InputError("several processes or Ray, not both")
 
 
 def _say(record: dict[str, Any]) -> None:
