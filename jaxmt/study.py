@@ -8,7 +8,8 @@ A study file is Python and defines
 
 and may define `BASELINE` (the first entry by default), the one the others are
 compared with, `SYSTEM` (the baseline's system, if the others are compared with
-that one whatever their own name), `NOTE`, and `LAYOUT` (where a published table
+that one whatever their own name), `WITHIN` (true if every entry is compared
+with `SYSTEM` of its own), `NOTE`, and `LAYOUT` (where a published table
 or figure has the results, see `report.layouts`). Every entry times every seed
 is one run.
 """
@@ -41,6 +42,7 @@ class Study:
     baseline: the entry that the others are compared with.
     system: the system of that entry that all are compared with, or "" for the
       one of the same name.
+    within: whether each entry is compared with that system of its own.
     note: a sentence for the table.
     layout: see `report.layouts`, or None.
   """
@@ -51,6 +53,7 @@ class Study:
   seeds: tuple[int, ...]
   baseline: str
   system: str
+  within: bool
   note: str
   layout: Mapping[str, Any] | None
 
@@ -88,6 +91,8 @@ def load(path: str) -> Study:
   bad = [name for name in ablations if "/" in name or name.startswith(".")]
   if bad:
     raise InputError(f"entry '{bad[0]}' cannot name a folder", path=path)
+  if getattr(module, "WITHIN", False) and not getattr(module, "SYSTEM", ""):
+    raise InputError("WITHIN needs SYSTEM, what to compare with", path=path)
   layout = getattr(module, "LAYOUT", None)
   if layout is not None:
     layouts.check(layout, list(ablations), path)
@@ -98,6 +103,7 @@ def load(path: str) -> Study:
     seeds=tuple(module.SEEDS),
     baseline=baseline,
     system=getattr(module, "SYSTEM", ""),
+    within=getattr(module, "WITHIN", False),
     note=getattr(module, "NOTE", ""),
     layout=layout,
   )
@@ -141,6 +147,7 @@ def description(study: Study) -> dict[str, Any]:
     "entries": list(study.ablations),
     "seeds": list(study.seeds),
     "system": study.system,
+    "within": study.within,
     "layout": study.layout,
   }
 

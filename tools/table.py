@@ -4,9 +4,10 @@
 
 Deviations are over seeds. The p-value is that of a paired approximate
 randomisation against the baseline (the same system in the study's baseline
-entry, or the one system the study names), over the sentences of all seeds that
-both have (Clark et al. 2011). Seeds with the same test references are not more
-sentences: what they make of a sentence is added up and swapped together.
+entry, or the one system the study names, there or in the same entry), over the
+sentences of all seeds that both have (Clark et al. 2011). Seeds with the same
+test references are not more sentences: what they make of a sentence is added
+up and swapped together.
 
 `*` marks better than the baseline with p < 0.05, `**` with p < 0.01; `-` and
 `--` mark worse. A study with a layout is printed as the published table is,
@@ -105,6 +106,9 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
 
 def _baselines(found, about):
   """A function giving what an outcome is compared with, or None."""
+  if about.get("within"):
+    known = {o.entry: o for o in found if o.system == about["system"]}
+    return lambda outcome: known.get(outcome.entry)
   own = {o.system: o for o in found if o.entry == about["baseline"]}
   if about.get("system"):
     return lambda outcome: own.get(about["system"])
@@ -155,8 +159,9 @@ def main(argv: list[str]) -> None:
   if layout and layout["kind"] != "curves" and not _PLAIN.value:
     legend = layouts.LEGEND
     system = about.get("system") or found[0].system
+    first = None if about.get("within") else about["baseline"]
     rows = layouts.rows(
-      layout, _finder(found, baseline), names, (about["baseline"], system)
+      layout, _finder(found, baseline), names, (first, system)
     )
   else:
     rows = [row(o, baseline(o), names) for o in found]

@@ -13,6 +13,8 @@ and a sentence's own counts are kept or left out. Loss-augmented training
 
 BASE = "configs/quickstart.py:study"
 NOTE = "Loss-augmented training with and without text the models have seen."
+SYSTEM = "primary"
+WITHIN = True
 _LM = {
   "seen-lm": {"lm.bitext": True, "data.synthetic.monolingual": 0},
   "other-lm": {"lm.bitext": False, "data.synthetic.monolingual": 1000},
@@ -33,6 +35,7 @@ SEEDS = (0, 1, 2)
 LAYOUT = {
   "kind": "rows",
   "headings": ["language model", "own counts", "system"],
+  "gain": True,
   "rows": [
     [
       "training text" if lm == "seen-lm" else "other text",

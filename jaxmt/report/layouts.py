@@ -131,7 +131,7 @@ def rows(
     layout: of kind "rows", "grid" or "metrics".
     find: looks a score up.
     metrics: the first is the one that "rows" and "grid" show.
-    baseline: (entry, system) that gains are over.
+    baseline: (entry, system) that gains are over; entry None is each row's.
   """
   if layout["kind"] == "rows":
     return [
@@ -154,8 +154,9 @@ def _line(layout, row, find, metric, baseline) -> dict[str, Any]:
   for part in PARTS:
     out[part] = _shown(find(entry, system, part, metric))
   if layout.get("gain"):
+    over = (baseline[0] or entry, baseline[1])
     own, base = (
-      find(*place, "test", metric) for place in ((entry, system), baseline)
+      find(*place, "test", metric) for place in ((entry, system), over)
     )
     known = own is not None and base is not None
     out["gain on test"] = f"{own.mean - base.mean:+.2f}" if known else ""

@@ -1,5 +1,6 @@
 """Translating the tuning and the test part with tuned weights."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -38,31 +39,51 @@ def translate(
   """
   made: dict[str, Any] = {"metrics": {}}
   for part in PARTS:
-    lines = corpus[f"{part}_source"]
-    table = system.rule_table(grammar, theta, lines=lines)
-    model = system.make_model(
-      config, table=table, lm=lm, weights=tuned["weights"]
+    lines, derivations, score = translate_part(
+      config,
+      part,
+      corpus=corpus,
+      grammar=grammar,
+      lm=lm,
+      tuned=tuned,
+      theta=theta,
     )
-    spans = system.constituents(
-      model, corpus, part, binarize=grammar["binarize"]
-    )
-    # With forests: the program that tuning has compiled already.
-    settings = system.decode_config(config, model, forest=True)
-    pieces = translate_lib.cut_lines(lines, longest=_LONGEST)
-    done = translate_lib.translate(
-      model, pieces, config=settings, spans=spans, derivations="tree"
-    )
-    whole = translate_lib.assemble(done, pieces, size=len(lines))
-    made[f"{part}_hypothesis"] = [one.text for one in whole]
-    if set(tuned["templates"]) & set(sparse_decoding.NGRAMS):
-      # The search knows no n-gram features: they choose from its k-best list.
-      made[f"{part}_hypothesis"] = _reranked(
-        model, lines, settings, spans, tuned
-      )
-    made[f"{part}_derivations"] = [one.tree for one in whole]
-    total = sum(one.score for one in whole)
-    made["metrics"][f"{part}_score"] = round(total / max(len(whole), 1), 4)
+    made[f"{part}_hypothesis"] = lines
+    made[f"{part}_derivations"] = derivations
+    made["metrics"][f"{part}_score"] = score
   return made
+
+
+def translate_part(
+  config: SearchStageConfig,
+  part: str,
+  *,
+  corpus: Mapping[str, Any],
+  grammar: Mapping[str, Any],
+  lm: Mapping[str, Any],
+  tuned: Mapping[str, Any],
+  theta: Mapping[str, Any] | None = None,
+) -> tuple[list[str], list[str], float]:
+  """Translates one part: lines, derivations, mean model score."""
+  lines = corpus[f"{part}_source"]
+  table = system.rule_table(grammar, theta, lines=lines)
+  model = system.make_model(
+    config, table=table, lm=lm, weights=tuned["weights"]
+  )
+  spans = system.constituents(model, corpus, part, binarize=grammar["binarize"])
+  # With forests: the program that tuning has compiled already.
+  settings = system.decode_config(config, model, forest=True)
+  pieces = translate_lib.cut_lines(lines, longest=_LONGEST)
+  done = translate_lib.translate(
+    model, pieces, config=settings, spans=spans, derivations="tree"
+  )
+  whole = translate_lib.assemble(done, pieces, size=len(lines))
+  best = [one.text for one in whole]
+  if set(tuned["templates"]) & set(sparse_decoding.NGRAMS):
+    # The search knows no n-gram features: they choose from its k-best list.
+    best = _reranked(model, lines, settings, spans, tuned)
+  score = sum(one.score for one in whole) / max(len(whole), 1)
+  return best, [one.tree for one in whole], round(score, 4)
 
 
 def _reranked(model, lines, settings, spans, tuned) -> list[str]:

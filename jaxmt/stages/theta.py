@@ -16,8 +16,9 @@ from jaxmt.chart.model import Model
 from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.grammar.provenance import Provenance
+from jaxmt.metrics import evaluation
 from jaxmt.runner import Runner
-from jaxmt.stages import system
+from jaxmt.stages import decode, system
 from jaxmt.stages.system import SearchStageConfig
 from jaxmt.train import baselines, decoding
 from jaxmt.train.config import ThetaConfig
@@ -101,6 +102,14 @@ def learn(
   if place.process:
     learned = baselines.train(model, bitext, config.theta, **options)
   else:
+    options["judge"] = lambda values: _tune_score(
+      config.search,
+      corpus=corpus,
+      grammar=grammar,
+      lm=lm,
+      tuned=tuned,
+      theta={"theta": values.astype(np.float32)},
+    )
     learned = _reported(model, bitext, config.theta, options)
   history = list(learned.history)
   return {
@@ -109,6 +118,22 @@ def learn(
     "history": history,
     "metrics": _metrics(history),
   }
+
+
+def _tune_score(config: SearchStageConfig, *, corpus, **made) -> dict[str, Any]:
+  """BLEU of the tuning part with the θ of an iteration and the old weights.
+
+  Nothing for a corpus without that part.
+  """
+  if "tune_source" not in corpus:
+    return {}
+  lines, _, _ = decode.translate_part(config, "tune", corpus=corpus, **made)
+  [scored] = evaluation.evaluate(
+    corpus["tune_references"],
+    [lines],
+    evaluation.Settings(metrics=("bleu",), tokenize="none"),
+  )
+  return {"tune_bleu": round(scored.corpus_score(0), 3)}
 
 
 def _place(config: ThetaConfig, workplace: Workplace) -> Place:
@@ -201,6 +226,7 @@ def _say(record: dict[str, Any]) -> None:
     f" {100 * record['fallback_mass_share']:.1f} % of the counts,"
     f" model score {record['model_score']},"
     f" augmented {record['augmented_score']}"
+    + (f", tune BLEU {record['tune_bleu']}" if "tune_bleu" in record else "")
     + (f", {speed:.1f} sentences/s" if speed else "")
   )
 

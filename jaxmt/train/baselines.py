@@ -36,7 +36,7 @@ from jaxmt.train import counts as counts_lib
 from jaxmt.train import decoding, learn_theta, leave_one_out, select
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.decoding import Bitext, Counted, Guard, Shard, Work
-from jaxmt.train.learn_theta import Learned, Place
+from jaxmt.train.learn_theta import Judge, Learned, Place
 from jaxmt.train.store import Store
 
 Report = Callable[[dict[str, Any]], None]
@@ -51,6 +51,7 @@ def train(
   store: Store | None = None,
   place: Place | None = None,
   on_iteration: Report = lambda record: None,
+  judge: Judge = lambda theta: {},
 ) -> Learned:
   """Estimates θ by any method.
 
@@ -62,6 +63,7 @@ def train(
     store: keeps what is done, see `learn_theta`.
     place: where to work.
     on_iteration: called with each iteration's record.
+    judge: see `learn_theta.learn`.
   """
   check_needs(config, provenance=bitext.provenance is not None)
   groups = estimate.group_rules(model.table)
@@ -71,6 +73,7 @@ def train(
     "store": store,
     "place": place,
     "on_iteration": on_iteration,
+    "judge": judge,
   }
   if config.method == "primary":
     return primary(model, config, groups)

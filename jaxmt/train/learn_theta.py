@@ -17,7 +17,7 @@ go on in another number they need one store, on a disk that all of them see.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,8 @@ from jaxmt.train.store import Memory, Store
 
 # (shard, work=) -> what it gives; further arguments are bound.
 ShardFunction = Callable[..., Counted]
+# θ [R, 5] -> what to note of it.
+Judge = Callable[[np.ndarray], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -95,6 +97,7 @@ def learn(
   store: Store | None = None,
   place: Place | None = None,
   on_iteration: Callable[[dict[str, Any]], None] = lambda record: None,
+  judge: Judge = lambda theta: {},
   shard_function: ShardFunction = decoding.count_shard,
   mix: Callable[[np.ndarray], np.ndarray] = lambda theta: theta,
   name: str = "iteration",
@@ -110,6 +113,7 @@ def learn(
     store: keeps what is done; see above.
     place: where to work.
     on_iteration: called with each iteration's record.
+    judge: called with each new θ in process 0, gives entries of the record.
     shard_function: what a shard gives; `decoding.count_shard` searches it.
     mix: what becomes of each new θ before it is used.
     name: what iterations are called in the store.
@@ -153,11 +157,12 @@ def learn(
       seconds = place.clock() - since
       record["seconds"] = round(seconds, 3)
       record["sentences_per_second"] = round(len(bitext) / seconds, 3)
+    theta = mix(theta_of(counts, groups, config))
     if place.process == 0:
+      record |= judge(theta)
       store.put(f"{name}{number}", {"counts": counts, "record": record})
     _forget(store, mine, config, name, number)
     history.append(record)
-    theta = mix(theta_of(counts, groups, config))
     on_iteration(record)
   if place.processes > 1:  # the store may be removed when all are done with it
     parallel.sum_over_processes(np.zeros(1, np.int64))

@@ -128,9 +128,7 @@ def changes(
     (own.rules.flat, own.rules.offsets, own.units),
     (alone.flat, alone.offsets),
     (groups.member, groups.lhs, groups.source, groups.target, groups.pair),
-    np.bincount(
-      groups.pair[groups.member], minlength=len(groups.pair_member)
-    ),
+    np.bincount(groups.pair[groups.member], minlength=len(groups.pair_member)),
     (
       np.asarray(total.rules, np.float64),
       np.asarray(total.pairs, np.float64),

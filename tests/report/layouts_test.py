@@ -73,6 +73,17 @@ def test_rows_show_labels_scores_and_gain():
   ]
 
 
+def test_gains_can_be_over_a_system_of_the_same_entry():
+  layout = {
+    "kind": "rows",
+    "headings": ["system"],
+    "gain": True,
+    "rows": [["loss-augmented", "loss", "s"]],
+  }
+  [line] = layouts.rows(layout, find, ["bleu"], (None, "s"))
+  assert line["gain on test"] == "+0.00"
+
+
 def test_grid_has_tune_and_test_in_a_cell():
   layout = {
     "kind": "grid",

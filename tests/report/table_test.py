@@ -64,3 +64,12 @@ def test_different_test_sets_are_not_compared(tmp_path):
   results = json.loads(path.read_text())
   path.write_text(json.dumps(results | {"test_references": "e"}))
   assert marks(tmp_path / "w") == ""
+
+
+def test_a_study_can_compare_within_its_entries(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a", "b", "c", "d"])
+  about = json.loads((workdir / "study.json").read_text())
+  about |= {"system": "x", "within": True}
+  (workdir / "study.json").write_text(json.dumps(about))
+  assert marks(workdir) == ""  # the only system of its entry
