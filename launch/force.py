@@ -1,4 +1,4 @@
-"""Forced decoding: derives given translations with a grammar.
+r"""Forced decoding: derives given translations with a grammar.
 
     python launch/force.py --grammar=G --input=S --reference=T --output=D \
         [--trees=P] [--lm=LM.arpa] [--weights=W] [--report] [--leave_one_out]

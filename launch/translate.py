@@ -1,4 +1,4 @@
-"""Translates text with a grammar, a language model and weights.
+r"""Translates text with a grammar, a language model and weights.
 
     python launch/translate.py --grammar=G --lm=LM.arpa --weights=W \
         --input=S --output=H [--dialect=cdec] [--beam=30] [--pop=200] \
@@ -12,8 +12,9 @@ one, with a warning; their n-best lists hold the best combinations of the
 pieces' lists. They have no forest.
 
 Weights of target n-grams (`ngram:...`), which the search does not know, choose
-from a list of the 100 best translations of each line, as in tuning; --nbest,
---scores and --links are then those of the re-ranked list.
+from the 100 best translations of each line, as in tuning. All outputs are then
+those of the re-ranked list, where every translation stands once, except for
+--forest: it is what the search kept.
 
 --search_errors decodes once more with every beam of --error_beams and every
 number of candidates of --error_pops, and says how often and by how much beam
@@ -70,14 +71,14 @@ _SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
 _TARGETS = flags.DEFINE_integer(
   "targets",
   None,
-  "target sides per source pattern; by default 20, with --exact all",
+  "target sides per source pattern; 20 if not given, with --exact all",
   lower_bound=1,
 )
 _THRESHOLD = flags.DEFINE_float(
   "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
 )
 _EXACT = flags.DEFINE_bool(
-  "exact", False, "nothing is pruned, of any rule: small inputs only"
+  "exact", False, "no pruning, nor of target sides: small inputs only"
 )
 _EXACT_STEPS = flags.DEFINE_integer(
   "exact_steps", 1 << 24, "candidates per sentence before --exact gives up"
@@ -139,6 +140,21 @@ _CACHE = flags.DEFINE_string(
 )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Lists:
+  """Which lists are needed.
+
+  Attributes:
+    size: translations per line.
+    unique: whether they differ.
+    orders: of the target n-grams that re-rank them; empty for none.
+  """
+
+  size: int
+  unique: bool
+  orders: tuple[int, ...]
+
+
 def _start_jax() -> None:
   """Settings that must come before JAX is used."""
   import jax
@@ -188,7 +204,7 @@ def _threads() -> int:
   return 1 if _DEVICES.value > 1 else cores.available()
 
 
-def _decode_config(model, lists: "_Lists | None"):
+def _decode_config(model, lists: _Lists | None):
   from jaxmt.chart import decoder, search
 
   beam = _BEAM.value
@@ -205,28 +221,14 @@ def _decode_config(model, lists: "_Lists | None"):
   )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Lists:
-  """Which lists are needed.
-
-  Attributes:
-    size: translations per line.
-    unique: whether they differ.
-    orders: of the target n-grams that re-rank them; empty for none.
-  """
-
-  size: int
-  unique: bool
-  orders: tuple[int, ...]
-
-
 def _make_lists(weights: dict[str, float]) -> _Lists | None:
   """Says which lists are needed, or None for none."""
   from jaxmt.tune import sparse_decoding
 
   size = _NBEST_SIZE.value
   unique = _UNIQUE.value or _DIVERSITY.value > 0
-  orders = sparse_decoding.orders_of(weights)
+  used = {name: value for name, value in weights.items() if value}
+  orders = sparse_decoding.orders_of(used)
   if not orders:
     found = _Lists(size=size, unique=unique, orders=())
     return found if _NBEST.value else None
