@@ -13,9 +13,10 @@ processes must see one disk.
         ...  # team.announce(task)
 
 Helpers wait by looking at the file, not in a collective operation: the leader
-may tune for hours between two shared stages, and collectives give up. The file
-goes when the leader ends, however that happens; if the leader is killed, the
-runtime of JAX misses its heartbeat and ends the helpers.
+may tune for hours between two shared stages, and collectives give up (on CPUs
+after 30 minutes). The file goes when the leader ends, with an error or without;
+if the leader is killed, the runtime of JAX misses its heartbeat and ends the
+helpers. Whatever happens, all processes started again go on.
 """
 
 import contextlib

@@ -12,6 +12,7 @@ import pytest
 from jaxmt import checkpoint
 from tests import util
 
+# Small in every respect: compiling takes most of the time.
 FLAGS = (
   "--config=configs/quickstart.py",
   "--config.data.synthetic.train=40",
@@ -108,6 +109,7 @@ def same(workdir, alone):
   assert not list(workdir.glob(".crew-*"))
 
 
+@pytest.mark.slow
 def test_devices_change_nothing(alone, tmp_path):
   workdir = without_theta(alone, tmp_path)
   (said,) = finish(start(workdir, "--devices=2"))
@@ -116,6 +118,7 @@ def test_devices_change_nothing(alone, tmp_path):
   same(workdir, alone)
 
 
+@pytest.mark.slow
 def test_ray_changes_nothing(alone, tmp_path):
   pytest.importorskip("ray")
   workdir = without_theta(alone, tmp_path)
@@ -124,6 +127,7 @@ def test_ray_changes_nothing(alone, tmp_path):
   same(workdir, alone)
 
 
+@pytest.mark.slow
 def test_two_processes_change_nothing(alone, tmp_path):
   first, second = finish(*processes(tmp_path))
   assert "[corpus] running" in first and "iteration 1" in first
@@ -133,3 +137,41 @@ def test_two_processes_change_nothing(alone, tmp_path):
   first, _ = finish(*processes(tmp_path))
   assert "running" not in first
   same(tmp_path, alone)
+
+
+@pytest.mark.slow
+def test_killed_processes_go_on_together(alone, tmp_path):
+  workdir = without_theta(alone, tmp_path)
+  running = processes(workdir)
+  assert running[0].stderr is not None
+  for line in running[0].stderr:
+    if "iteration 0" in line:
+      break
+  for process in running:
+    process.kill()
+    process.communicate(timeout=60)
+  assert not list((workdir / "artefacts").glob("theta-*"))
+  (folder,) = (workdir / "artefacts" / ".partial").glob("theta-*")
+  assert (folder / "iteration0").is_dir()
+  (board,) = workdir.glob(".crew-*")
+  board.unlink()
+  first, _ = finish(*processes(workdir))
+  assert first.count("running") == 1
+  same(workdir, alone)
+
+
+@pytest.mark.parametrize(
+  ("flags", "message"),
+  [
+    (["--devices=-1"], "devices cannot be -1"),
+    (["--process_id=3", "--coordinator=localhost:1"], "process_id 3 of 1"),
+    (["--runner=ray", "--coordinator=localhost:1"], "not both"),
+  ],
+)
+def test_bad_places_exit_2_with_one_line(tmp_path, flags, message):
+  done = util.run_program(
+    "launch/train.py", *FLAGS, f"--workdir={tmp_path}", *flags
+  )
+  assert done.returncode == 2
+  assert message in done.stderr
+  assert done.stderr.count("\n") == 1

@@ -4,11 +4,16 @@ import dataclasses
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 from jaxmt import checkpoint, parallel
+from jaxmt.chart import decoder, kbest
+from jaxmt.chart import forest as forest_lib
+from jaxmt.chart import model as models
+from jaxmt.chart.decoder import DecodeConfig
 from jaxmt.grammar import estimate
 from jaxmt.grammar.rows import ONE
 from jaxmt.runner import Runner
@@ -62,11 +67,51 @@ def test_reports_account_for_every_sentence(learned):
   for record in learned.history:
     assert record["sentences"] == 10
     assert record["admissible"] + record["fallbacks"] == 10
+    assert 0 <= record["fallback_mass_share"] <= 1
+    assert (record["fallback_mass_share"] > 0) == (record["fallbacks"] > 0)
     assert (
       record["model_score"] <= record["searched_score"] + 1e-4
       or (record["fallbacks"])
     )
     assert "seconds" not in record
+
+
+def test_fallback_mass_is_a_share_of_the_counts():
+  values = np.zeros((4, 6))
+  values[:, 3] = [2, 3, 4, 1]  # rules counted
+  values[:, 4] = [1, 0, 1, 0]  # admissible
+  record = learn_theta.describe(values, np.ones(3, np.int64))
+  assert record["fallback_mass_share"] == 0.4
+  values[:, 3] = 0
+  record = learn_theta.describe(values, np.zeros(3, np.int64))
+  assert record["fallback_mass_share"] == 0.0
+
+
+@pytest.mark.parametrize("counts", ["viterbi", "forest"])
+def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
+  """Counts of D(s, .) as the plain decoder explores it, by hand."""
+  config = dataclasses.replace(
+    CONFIG, alpha1=0.0, alpha2=0.0, constraint=100.0, iterations=1
+  )
+  got = learn(dataclasses.replace(config, counts=counts))
+  model, bitext = tiny.make()
+  model = learn_theta.scaled(model, config.scale)
+  source = models.rescore_source(model, bitext.source)
+  want = np.zeros(len(model.table))
+  settings = DecodeConfig(search=tiny.SEARCH)
+  for (result,) in decoder.decode(model, source, config=settings):
+    grown = forest_lib.extract(model, result)
+    size = 1 if counts == "viterbi" else 20_000
+    found = kbest.best(model, result.source, grown, size=size)
+    for row in range(len(grown)):
+      here = range(found.offsets[row], found.offsets[row + 1])
+      weight = np.exp(found.score[here] - found.score[here].max())
+      for item, share in zip(here, weight / weight.sum(), strict=True):
+        rules = grown.rule[found.edges[item]]
+        np.add.at(want, rules[rules < len(want)], share)
+        want[model.copy_rule] += share * np.sum(rules > len(want))
+  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-4)
+  assert want.sum() > 20
 
 
 @pytest.mark.parametrize(
@@ -173,6 +218,81 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(tmp_path, leave_one_out):
     except Killed:
       deaths += 1
     same(learn(config, world, store=store), want)
+  assert deaths > 8
+
+
+class Meeting:
+  """Threads that stand for processes, and the sum over them."""
+
+  def __init__(self, number):
+    self._barrier = threading.Barrier(number)
+    self._arrays = [None] * number
+
+  def sum(self, array):
+    self._arrays[int(threading.current_thread().name)] = array
+    self._barrier.wait(60)
+    total = sum(self._arrays)
+    self._barrier.wait(60)
+    return total
+
+  def run(self, task):
+    """Calls `task(process)` in every thread; returns what came of it."""
+    made = [None] * len(self._arrays)
+
+    def one(process):
+      try:
+        made[process] = task(process)
+      except (Killed, threading.BrokenBarrierError):
+        self._barrier.abort()
+
+    started = [
+      threading.Thread(target=one, args=(process,), name=str(process))
+      for process in range(len(made))
+    ]
+    for thread in started:
+      thread.start()
+    for thread in started:
+      thread.join()
+    return made
+
+
+@pytest.mark.parametrize("leave_one_out", ["none", "counts"])
+def test_killed_processes_resume_in_any_number(
+  tmp_path, monkeypatch, leave_one_out
+):
+  """One of two dies, and with it the other; then one to three go on."""
+  config = dataclasses.replace(
+    CONFIG, leave_one_out=leave_one_out, iterations=3, shard=3
+  )
+  world = tiny.make()
+  want = learn(config, world)
+
+  def together(number, folder, dying=None, left=0):
+    meeting = Meeting(number)
+    monkeypatch.setattr(parallel, "sum_over_processes", meeting.sum)
+
+    def task(process):
+      store = checkpoint.Partial(folder)
+      if process == dying:
+        store = Dying(store, left)
+      place = Place(
+        runner=Runner(kind="serial"), processes=number, process=process
+      )
+      return learn(config, world, store=store, place=place)
+
+    return meeting.run(task)
+
+  same(together(2, tmp_path / "whole")[0], want)
+  deaths = 0
+  for left in range(0, 15):
+    folder = tmp_path / f"{left}"
+    if None not in together(2, folder, dying=left % 2, left=left):
+      continue
+    deaths += 1
+    made = together(1 + left % 3, folder)
+    same(made[0], want)
+    for other in made[1:]:
+      np.testing.assert_array_equal(other.theta, want.theta)
   assert deaths > 8
 
 
