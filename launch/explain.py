@@ -4,12 +4,16 @@
     python launch/explain.py ... --sentences=1,5,9 --output=explain.html
 
 For each sentence: a derivation of the reference (or of the nearest string), and
-the rank of each of its parts among the hypotheses of its span, with the
-baseline's and with the trained system's probabilities and weights. Parts
-behind the beam width are lost in decoding. Then how often that happens, which
-rules gained and lost probability, and how many search errors there are.
+the rank of each of its parts among the hypotheses of its span: "before", with
+the baseline's rule probabilities and weights; "new rules", with the trained
+probabilities and the baseline's weights; and "after", with the weights tuned
+for them too. Of several epochs the last counts. Parts behind the beam width,
+or that the search did not come to, are lost in decoding. Then how often that
+happens, which rules gained and lost probability, and how many search errors
+there are.
 """
 
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -18,6 +22,7 @@ import numpy as np
 from absl import flags
 
 from jaxmt import checkpoint, parallel, program, progress
+from jaxmt import config as config_lib
 from jaxmt.chart import model as models
 from jaxmt.data import files
 from jaxmt.errors import InputError
@@ -34,7 +39,7 @@ _SYSTEM = flags.DEFINE_string("system", "augmented-forest", "the trained one")
 _PART = flags.DEFINE_enum("part", "test", ["tune", "test"], "which sentences")
 _SENTENCES = flags.DEFINE_list("sentences", [], "numbers from 1 to show")
 _NUMBER = flags.DEFINE_integer("number", 100, "sentences to sum up")
-_BEAM = flags.DEFINE_integer("beam", 30, "width of decoding")
+_BEAM = flags.DEFINE_integer("beam", 0, "width of decoding; 0: the run's own")
 _WIDE = flags.DEFINE_integer("wide", 100, "width of the search that ranks")
 _POP = flags.DEFINE_integer("pop", 250, "candidates of that search")
 _EXACT = flags.DEFINE_integer(
@@ -43,24 +48,56 @@ _EXACT = flags.DEFINE_integer(
 _RULES = flags.DEFINE_integer("rules", 10, "rules to list each way")
 _OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
 
-_NAMES = ("before", "after")
+_BEFORE, _AFTER = "before", "after"
+_NAMES = (_BEFORE, "new rules", _AFTER)
 
 
-def _artefacts(workdir: str) -> dict[str, pathlib.Path]:
-  """Folders of the stages that a run went through, by name."""
-  lines = files.read_lines(str(pathlib.Path(workdir) / "metrics.jsonl"))
-  store = pathlib.Path(_STORE.value or pathlib.Path(workdir) / "artefacts")
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Run:
+  """A finished run: folders of its stages by name, and its config."""
+
+  folders: dict[str, pathlib.Path]
+  config: dict[str, Any]
+
+  @property
+  def search(self) -> SearchStageConfig:
+    """How it decodes, with the width that is asked for."""
+    own = config_lib.freeze(SearchStageConfig, self.config["search"])
+    beam = _BEAM.value or own.beam
+    return dataclasses.replace(own, beam=beam, pop=max(beam, own.pop))
+
+  @property
+  def corpus(self) -> str:
+    """The stage that has its text."""
+    return "reverse" if self.config["data"]["reverse"] else "corpus"
+
+  @property
+  def last(self) -> str:
+    """What the stages of the trained system's last epoch are called."""
+    epochs = self.config["epochs"]
+    return f"{_SYSTEM.value}-{epochs}" if epochs > 1 else _SYSTEM.value
+
+
+def _read_run(workdir: str) -> _Run:
+  folder = pathlib.Path(workdir)
+  lines = files.read_lines(str(folder / "metrics.jsonl"))
+  store = pathlib.Path(_STORE.value or folder / "artefacts")
   records = [json.loads(line) for line in lines]
-  return {r["stage"]: store / f"{r['stage']}-{r['key']}" for r in records}
+  about = json.loads("".join(files.read_lines(str(folder / "run.json"))))
+  return _Run(
+    folders={r["stage"]: store / f"{r['stage']}-{r['key']}" for r in records},
+    config=about["config"],
+  )
 
 
-def _values(found: dict[str, pathlib.Path], name: str) -> dict[str, Any]:
-  if name not in found:
+def _values(run: _Run, name: str) -> dict[str, Any]:
+  if name not in run.folders:
     raise InputError(f"the run has no stage '{name}'", path=_WORKDIR.value)
+  progress.say(f"reading {name}")
   try:
-    return checkpoint.read(found[name])[0]
+    return checkpoint.read(run.folders[name])[0]
   except checkpoint.Damaged as damage:
-    raise InputError(str(damage), path=str(found[name])) from damage
+    raise InputError(str(damage), path=str(run.folders[name])) from damage
 
 
 def _rows(size: int) -> np.ndarray:
@@ -78,37 +115,32 @@ def _rows(size: int) -> np.ndarray:
 def main(argv: list[str]) -> None:
   """Reads a run, explains, prints and writes."""
   del argv
-  found = _artefacts(program.given(_WORKDIR))
+  run = _read_run(program.given(_WORKDIR))
   parallel.initialize()
-  progress.say("reading the run")
-  corpus = _values(found, "corpus")
-  grammar, lm = _values(found, "grammar"), _values(found, "lm")
-  trained = {
-    "before": (None, _values(found, "tune-primary")),
-    "after": (
-      _values(found, f"mix-{_SYSTEM.value}"),
-      _values(found, f"tune-{_SYSTEM.value}"),
-    ),
-  }
+  corpus = _values(run, run.corpus)
+  grammar, lm = _values(run, "grammar"), _values(run, "lm")
+  theta, old = _values(run, f"mix-{run.last}"), _values(run, "tune-primary")
+  new = _values(run, f"tune-{run.last}")
+  parts = ((None, old), (theta, old), (theta, new))
   lines = corpus[f"{_PART.value}_source"]
   rows = _rows(len(lines))
   references = [corpus[f"{_PART.value}_references"][row][0] for row in rows]
   made, sources = {}, {}
-  for name, (theta, tuned) in trained.items():
+  for name, (theta, tuned) in zip(_NAMES, parts, strict=True):
     table = system.rule_table(grammar, theta, lines=lines)
     made[name] = system.make_model(
-      SearchStageConfig(), table=table, lm=lm, weights=tuned["weights"]
+      run.search, table=table, lm=lm, weights=tuned["weights"]
     )
     spans = system.constituents(
       made[name], corpus, _PART.value, binarize=grammar["binarize"]
     )
     source = models.make_source(made[name], lines, spans=spans)
     sources[name] = models.select_source(source, rows)
-  wide = SearchStageConfig(beam=_WIDE.value, pop=_POP.value)
-  config = system.decode_config(wide, made["before"])
+  wide = dataclasses.replace(run.search, beam=_WIDE.value, pop=_POP.value)
+  config = system.decode_config(wide, made[_BEFORE])
   progress.say("looking for the references")
   near = wanted.reference_like(
-    made["before"], sources["before"], references, config=config
+    made[_BEFORE], sources[_BEFORE], references, config=config
   )
   progress.say("ranking their parts")
   seen = {
@@ -117,19 +149,19 @@ def main(argv: list[str]) -> None:
     )
     for name in _NAMES
   }
-  _publish(rows, references, near, seen, made, sources)
+  _publish(run.search, rows, references, near, seen, made, sources)
 
 
-def _publish(rows, references, near, seen, made, sources) -> None:
+def _publish(search, rows, references, near, seen, made, sources) -> None:
   sections: list[tuple[str, str, list[dict[str, Any]]]] = []
   for number in range(len(_SENTENCES.value) or min(3, len(rows))):
     shown = explain.story(
-      made["before"],
-      sources["before"],
+      made[_BEFORE],
+      sources[_BEFORE],
       number,
       near.derivations,
       seen,
-      beam=_BEAM.value,
+      beam=search.beam,
     )
     note = (
       "its derivation"
@@ -140,18 +172,18 @@ def _publish(rows, references, near, seen, made, sources) -> None:
     sections.append((f"Sentence {rows[number] + 1}", text, shown))
   sections.append(
     (
-      f"Ranks at beam {_BEAM.value}",
+      f"Ranks at beam {search.beam}",
       f"over {len(rows)} sentences",
-      explain.summary(near, seen, beam=_BEAM.value),
+      explain.summary(near, seen, beam=search.beam),
     )
   )
-  theta = [learn_model.theta_features(made[name]) for name in _NAMES]
-  moved = explain.moved_rules(made["before"].table, *theta, number=_RULES.value)
+  theta = [learn_model.theta_features(made[name]) for name in (_BEFORE, _AFTER)]
+  moved = explain.moved_rules(made[_BEFORE].table, *theta, number=_RULES.value)
   sections.append(
     ("Rules that gained and lost", "P(rule | source side)", moved)
   )
   if _EXACT.value:
-    sections.append(_search_errors(made, sources))
+    sections.append(_search_errors(search, made, sources))
   for title, text, table in sections:
     print(f"{title}: {text}\n\n{tables.text(table)}\n")
   if _OUTPUT.value:
@@ -163,13 +195,12 @@ def _publish(rows, references, near, seen, made, sources) -> None:
     files.write_text(_OUTPUT.value, page.page(title, parts))
 
 
-def _search_errors(made, sources):
+def _search_errors(search: SearchStageConfig, made, sources):
   progress.say("searching short sentences exactly")
-  short = np.flatnonzero(sources["before"].ids.lengths <= _EXACT.value)[:50]
+  short = np.flatnonzero(sources[_BEFORE].ids.lengths <= _EXACT.value)[:50]
   some = {n: models.select_source(sources[n], short) for n in _NAMES}
-  table = explain.search_errors(
-    made, some, sizes=((10, 60), (_BEAM.value, 200))
-  )
+  sizes = sorted({(10, 60), (search.beam, search.pop)})
+  table = explain.search_errors(made, some, sizes=sizes)
   return "Search errors", f"sentences of up to {_EXACT.value} words", table
 
 

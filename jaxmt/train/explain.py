@@ -3,7 +3,8 @@
 Figure 1 of the paper: a derivation of the reference is good for nothing if the
 beam drops one of its parts on the way. `ranks` tells, for every span of such a
 derivation, how many competing hypotheses of the span have a better model score,
-under any model. A part beyond the beam width was lost there.
+under any model. A part beyond the beam width was lost there, and so was one
+that the search did not come to, or merged into a better one of the same state.
 """
 
 import dataclasses
@@ -94,13 +95,22 @@ class Ranks:
 
   Attributes:
     rank: 1 + the hypotheses of the part's cell that score better, int64 `[N]`.
-    competing: how many hypotheses the cell has, int64 `[N]`.
-    gap: how far the part is behind the cell's best, float64 `[N]`.
+    competing: how many hypotheses the cell has, int64 `[N]`; 0 if the search
+      has no such cell.
+    gap: how far the part is behind the cell's best, float64 `[N]`; negative if
+      it scores better than all of them, nan without a cell.
+    found: whether the search can have kept it, bool `[N]`: there is a
+      hypothesis that scores no better, and one that scores no worse.
   """
 
   rank: np.ndarray
   competing: np.ndarray
   gap: np.ndarray
+  found: np.ndarray
+
+  def lost(self, beam: int) -> np.ndarray:
+    """Parts that a beam of this width does not keep, bool `[N]`."""
+    return ~self.found | (self.rank > beam)
 
 
 def ranks(
@@ -123,7 +133,7 @@ def ranks(
   scores = partial_scores(model, source, derivations)
   number = len(scores)
   rank, competing = np.ones(number, np.int64), np.zeros(number, np.int64)
-  gap = np.zeros(number)
+  gap = np.full(number, np.nan)
   size = len(model.table)
   kind = np.append(model.table.kind, [Kind.PASS_THROUGH] * 2)
   glue = kind[np.minimum(derivations.rule, size)] == Kind.GLUE
@@ -139,12 +149,14 @@ def ranks(
           cell = cells.get((place, *span, category))
           if cell is None:
             continue
-          found = result.beams.score[cell]
-          found = found[found > -1e29]
-          rank[node] = 1 + int(np.sum(found > scores[node] + tolerance))
-          competing[node] = len(found)
-          gap[node] = max(float(found.max(initial=-1e30)) - scores[node], 0.0)
-  return Ranks(rank=rank, competing=competing, gap=gap)
+          there = result.beams.score[cell]
+          there = there[there > -1e29]
+          if len(there):
+            rank[node] = 1 + int(np.sum(there > scores[node] + tolerance))
+            competing[node] = len(there)
+            gap[node] = there.max() - scores[node]
+  found = (rank <= competing) & (gap >= -tolerance)
+  return Ranks(rank=rank, competing=competing, gap=gap, found=found)
 
 
 def _cells(result: Result) -> dict[tuple[int, int, int, int], int]:
@@ -204,22 +216,28 @@ def story(
 
 def _mark(one: Ranks, node: int, beam: int) -> str:
   rank, competing = int(one.rank[node]), int(one.competing[node])
-  if rank > competing > 0:
+  if rank > competing:
     return f"> {competing} (lost)"
+  if not one.found[node]:
+    return "not found (lost)"
   return f"{rank} of {competing}" + (" (lost)" if rank > beam else "")
 
 
 def summary(
   wanted: Wanted, seen: dict[str, Ranks], *, beam: int
 ) -> list[dict[str, Any]]:
-  """How often the beam keeps the wanted derivations whole, for each model."""
+  """How often the beam keeps the wanted derivations whole, for each model.
+
+  Mean ranks are of the parts that the search has found.
+  """
   derivations = wanted.derivations
   lengths = np.diff(derivations.offsets)
   row = np.repeat(np.arange(len(lengths)), lengths)
   out = []
   for name, one in seen.items():
-    lost = one.rank > beam
+    lost = one.lost(beam)
     some = np.bincount(row, lost, minlength=len(lengths)) > 0
+    best = one.found & (one.rank == 1)
     out.append(
       {
         "model": name,
@@ -227,8 +245,10 @@ def summary(
         "reference reached": int(wanted.exact.sum()),
         "kept whole by the beam": int((~some & (lengths > 0)).sum()),
         "parts lost %": round(100 * float(lost.mean()), 2) if len(row) else 0.0,
-        "mean rank": round(float(one.rank.mean()), 2) if len(row) else 0.0,
-        "at the best %": round(100 * float(np.mean(one.rank == 1)), 2)
+        "mean rank": round(float(one.rank[one.found].mean()), 2)
+        if one.found.any()
+        else None,
+        "at the best %": round(100 * float(best.mean()), 2)
         if len(row)
         else 0.0,
       }

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from jaxmt.chart import derivation, kbest
+from jaxmt.chart import model as models
 from jaxmt.chart.decoder import DecodeConfig
+from jaxmt.grammar.match import MatchConfig
+from jaxmt.grammar.table import Kind
 from jaxmt.train import explain, kept, learn_model, wanted
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
@@ -75,6 +78,73 @@ def test_parts_of_the_best_derivation_have_their_ranks(world):
   assert (got.rank > forest.rank[heads] - 2).all()
   assert (got.rank <= got.competing).all()
   assert got.rank.max() > 1
+  assert got.found.all() and (got.gap >= -1e-3).all()
+
+
+def test_parts_the_search_has_no_cell_for_are_lost(world):
+  """A narrower model has no cells for the longer parts."""
+  model, bitext, near = world
+  narrow = models.make_model(
+    model.table,
+    tiny.language_model(),
+    weights=model.weights,
+    limits=MatchConfig(span=2, targets=20, applications=32),
+  )
+  source = models.make_source(narrow, [pair[0] for pair in tiny.PAIRS])
+  got = explain.ranks(narrow, source, near.derivations, config=CONFIG)
+  derivations = near.derivations
+  size = derivations.end - derivations.begin
+  glue = np.isin(
+    derivations.rule, np.flatnonzero(model.table.kind == Kind.GLUE)
+  )
+  long = (size > 2) & ~glue
+  assert long.sum() > 3
+  assert (got.competing[long] == 0).all() and np.isnan(got.gap[long]).all()
+  assert got.lost(100)[long].all()
+  seen = {"narrow": got}
+  (total,) = explain.summary(near, seen, beam=100)
+  assert total["parts lost %"] >= round(100 * float(long.mean()), 2)
+  assert total["at the best %"] <= round(100 * float(np.mean(~long)), 2)
+  rows = [
+    row
+    for sentence in range(len(bitext))
+    for row in explain.story(
+      model, bitext.source, sentence, derivations, seen, beam=100
+    )
+  ]
+  assert sum("> 0 (lost)" in row["narrow"] for row in rows) >= long.sum()
+
+
+def test_story_and_summary_agree_on_what_is_lost(world):
+  model, bitext, near = world
+  number = len(near.derivations.rule)
+  rank, competing = np.ones(number, np.int64), np.full(number, 9)
+  rank[:4], competing[:4] = (3, 7, 1, 1), (9, 6, 0, 9)
+  got = explain.Ranks(
+    rank=rank,
+    competing=competing,
+    gap=np.zeros(number),
+    found=np.arange(number) > 3,  # and the first
+  )
+  got.found[0] = True
+  seen = {"x": got}
+  assert got.lost(5)[:5].tolist() == [False, True, True, True, False]
+  assert got.lost(2)[:5].tolist() == [True, True, True, True, False]
+  for beam in (2, 5):
+    shown = [
+      row["x"]
+      for sentence in range(len(bitext))
+      for row in explain.story(
+        model, bitext.source, sentence, near.derivations, seen, beam=beam
+      )
+    ]
+    lost = sum("lost" in text for text in shown)
+    assert lost == got.lost(beam).sum()
+    assert {"> 6 (lost)", "> 0 (lost)", "not found (lost)"} < set(shown)
+    (total,) = explain.summary(near, seen, beam=beam)
+    assert total["parts lost %"] == round(100 * lost / number, 2)
+    assert total["at the best %"] == round(100 * (number - 4) / number, 2)
+    assert total["mean rank"] == round((number - 4 + 3) / (number - 3), 2)
 
 
 def test_story_and_summary_name_what_is_lost(world):
@@ -92,9 +162,11 @@ def test_story_and_summary_name_what_is_lost(world):
   lost = np.sum(seen["before"].rank > 1)
   share = 100 * lost / len(near.derivations.rule)
   assert total["parts lost %"] == pytest.approx(share, abs=0.01)
+  # "the house" is merged into the better "that house": the only one lost.
   (wide,) = explain.summary(near, seen, beam=100)
-  assert wide["parts lost %"] == 0
-  assert wide["kept whole by the beam"] == len(bitext)
+  share = 100 / len(near.derivations.rule)
+  assert wide["parts lost %"] == pytest.approx(share, abs=0.01)
+  assert wide["kept whole by the beam"] == len(bitext) - 1
 
 
 def test_moved_rules_are_sorted_by_what_moved(world):
