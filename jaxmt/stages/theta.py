@@ -98,7 +98,7 @@ def learn(
     theta=theta,
   )
   place = _place(config.theta, workplace or Workplace())
-  options = {"store": partial, "place": place}
+  options: dict[str, Any] = {"store": partial, "place": place}
   if place.process:
     learned = baselines.train(model, bitext, config.theta, **options)
   else:
