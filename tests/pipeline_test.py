@@ -1,5 +1,6 @@
 """The pipeline: keys, reuse, damage, locks, and death at every write."""
 
+import dataclasses
 import json
 import pathlib
 import subprocess
@@ -173,3 +174,68 @@ def test_objects_are_never_pickled(tmp_path):
     checkpoint.write(tmp_path / "a", {"o": np.array([{}])}, {})
   with pytest.raises(ValueError, match="cannot name"):
     checkpoint.write(tmp_path / "b", {"../o": [1]}, {})
+
+
+def shared(config, *, numbers, partial, tool):
+  partial.put(f"by-{tool}", {"seen": [tool]})
+  return {"total": config + sum(numbers["values"]), "tool": tool}
+
+
+def numbers(config):
+  return {"values": list(range(config))}
+
+
+class Board:
+  """A crew whose helpers are elsewhere."""
+
+  def __init__(self):
+    self.announced = []
+
+  def announce(self, task):
+    self.announced.append(task)
+
+  def tasks(self):
+    return iter(self.announced)
+
+
+def test_tools_reach_a_shared_stage_but_not_its_key(tmp_path):
+  crew, keys = Board(), []
+  for tool in ("hammer", "saw"):
+    with pipeline.open_run(
+      str(tmp_path / tool), config={}, crew=crew, tools={"tool": tool}
+    ) as run:
+      given = run.stage("numbers", numbers, config=4)
+      made = run.shared_stage("shared", shared, config=1, numbers=given)
+    assert made["total"] == 7 and made["tool"] == tool
+    keys.append(made.key)
+  assert keys[0] == keys[1]
+  assert [task["stage"] for task in crew.announced] == ["shared", "shared"]
+
+
+def test_helpers_see_the_same_inputs_and_store(tmp_path):
+  crew, seen = Board(), []
+
+  def taking_part(config, **arguments):
+    seen.append((config, arguments))
+    return shared(config.value, **arguments)
+
+  with pipeline.open_run(
+    str(tmp_path), config={}, crew=crew, tools={"tool": "saw"}
+  ) as run:
+    given = run.stage("numbers", numbers, config=4)
+    run.shared_stage(
+      "shared", taking_part, config=Setting(value=1), numbers=given
+    )
+  pipeline.take_part(crew, taking_part, Setting, tools={"tool": "drill"})
+  (config, first), (again, second) = seen
+  assert config == again == Setting(value=1)
+  assert first["numbers"] == second["numbers"]
+  assert second["tool"] == "drill"
+  crew.announced[0]["code"] = "other"
+  with pytest.raises(InputError, match="another version"):
+    pipeline.take_part(crew, taking_part, Setting, tools={"tool": "drill"})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setting:
+  value: int

@@ -124,6 +124,7 @@ def test_ray_changes_nothing(alone, tmp_path):
   workdir = without_theta(alone, tmp_path)
   (said,) = finish(start(workdir, "--runner=ray"))
   assert said.count("running") == 1
+  assert "os.fork" not in said  # Ray was there before JAX had threads
   same(workdir, alone)
 
 
