@@ -159,9 +159,7 @@ def test_held_out_scores_are_those_of_a_table_without_the_sentence(
     ).reshape(len(bitext), -1)
     for row in range(len(bitext)):
       theta = _theta_without(bitext.provenance, groups, units, own, row, alpha)
-      np.testing.assert_allclose(
-        got[row], theta @ weights - before, atol=1e-4
-      )
+      np.testing.assert_allclose(got[row], theta @ weights - before, atol=1e-4)
 
 
 def _theta_without(given, groups, units, own, row, alpha):
