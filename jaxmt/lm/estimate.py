@@ -24,6 +24,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+from numba import njit
 
 from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
@@ -252,6 +253,18 @@ def _context_sums(
 
 
 def _log10(values: np.ndarray) -> np.ndarray:
-  """log10 with the floor that ARPA files use for zero; float32."""
-  with np.errstate(divide="ignore"):
-    return np.maximum(np.log10(values), np.float32(model_lib.LOG_ZERO))
+  """log10 with the floor that ARPA files use for zero; float32 `[N]`."""
+  return _log10_kernel(values, np.float32(model_lib.LOG_ZERO))
+
+
+@njit(cache=True, nogil=True)
+def _log10_kernel(values, floor):
+  """The C library's log10, one by one.
+
+  NumPy's own differs in the last digit from processor to processor.
+  """
+  out = np.empty(len(values), np.float32)
+  for place in range(len(values)):
+    value = values[place]
+    out[place] = max(np.log10(value), floor) if value > 0 else floor
+  return out
