@@ -38,6 +38,12 @@ flags.DEFINE_integer(
   "references of tune and test",
   lower_bound=1,
 )
+flags.DEFINE_integer(
+  "monolingual",
+  _DEFAULT.monolingual,
+  "further sentences for language models, written as mono.zh and mono.en",
+  lower_bound=0,
+)
 flags.DEFINE_integer("min_length", _DEFAULT.min_length, "source words, least")
 flags.DEFINE_integer("max_length", _DEFAULT.max_length, "source words, most")
 
@@ -77,6 +83,10 @@ def main(argv: list[str]) -> None:
     raise InputError(str(error.strerror), path=folder) from error
   for name in ("train", "tune", "test"):
     _write(folder, name, getattr(corpus, name))
+  if values["monolingual"]:
+    more = corpus.monolingual
+    files.write_lines(os.path.join(folder, "mono.zh"), more.source)
+    files.write_lines(os.path.join(folder, "mono.en"), more.references[0])
   print(tables.text(synthetic_statistics.statistics(corpus)))
   print()
   print(tables.text(synthetic_statistics.phenomena(corpus)))

@@ -161,16 +161,22 @@ def learn(
     if place.process == 0:
       record |= judge(theta)
       store.put(f"{name}{number}", {"counts": counts, "record": record})
+    _meet(place)  # nobody may forget what a run without this record needs
     _forget(store, mine, config, name, number)
     history.append(record)
     on_iteration(record)
-  if place.processes > 1:  # the store may be removed when all are done with it
-    parallel.sum_over_processes(np.zeros(1, np.int64))
+  _meet(place)  # the store may be removed when all are done with it
   if theta is None:
     theta = theta_of(counts, groups, config)
   return Learned(
     theta=theta.astype(np.float32), counts=counts, history=tuple(history)
   )
+
+
+def _meet(place: Place) -> None:
+  """Waits for all processes."""
+  if place.processes > 1:
+    parallel.sum_over_processes(np.zeros(1, np.int64))
 
 
 def theta_of(

@@ -12,16 +12,21 @@ def run(*args):
 
 def test_the_files_are_the_corpus(tmp_path):
   folder = tmp_path / "made"
-  done = run(f"--output={folder}", *SIZES, "--seed=3", "--references=2")
+  flags = ["--seed=3", "--references=2", "--monolingual=4"]
+  done = run(f"--output={folder}", *SIZES, *flags)
   assert done.returncode == 0, done.stderr
   made = synthetic.generate(
-    synthetic.SyntheticConfig(seed=3, train=30, tune=6, test=5, references=2)
+    synthetic.SyntheticConfig(
+      seed=3, train=30, tune=6, test=5, references=2, monolingual=4
+    )
   )
   expected = {
     "train.zh": made.train.source,
     "train.zh.tree": made.train.trees,
     "train.en": made.train.references[0],
     "train.links": made.train.links[0],
+    "mono.zh": made.monolingual.source,
+    "mono.en": made.monolingual.references[0],
   }
   for name in ("tune", "test"):
     split = getattr(made, name)
