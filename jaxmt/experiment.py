@@ -4,7 +4,7 @@
 `ExperimentConfig` says what; `configs/` has them.
 
     corpus -> align -> lm, grammar -> tune -> decode          the baseline
-                          theta -> mix -> tune -> decode      other systems
+               weights -> theta -> mix -> tune -> decode      other systems
                                               -> evaluate
 
 Glossing, without grammar or search, is the floor under all systems.
@@ -239,7 +239,11 @@ def _given_corpus(run: Run, config: DataConfig) -> Artefact:
 def _systems(
   run: Run, config: ExperimentConfig, **shared: Artefact
 ) -> dict[str, dict[str, Artefact]]:
-  """Makes every system: its stages by name."""
+  """Makes every system: its stages by name.
+
+  Each tuning starts from the weights before, as LearnWeights of figure 6 does:
+  those of the epoch before, of the baseline, or the documented ones.
+  """
   wanted = TuningConfig(
     tune=config.tune, search=config.search, seed=config.seed
   )
@@ -247,10 +251,12 @@ def _systems(
   for name in config.systems:
     theta: dict[str, Artefact] = {}
     stages: dict[str, Artefact] = {}
-    for epoch in range(1 if name == systems.PRIMARY else config.epochs):
+    trained = systems.trained(name)
+    for epoch in range(config.epochs if trained else 1):
       mark = f"{name}-{epoch + 1}" if epoch else name
-      if name != systems.PRIMARY:
-        before = stages or made[systems.PRIMARY]
+      before = stages or made.get(systems.PRIMARY, {})
+      start = {"start": before["tune"]} if before else {}
+      if trained:
         learned = _learned(run, config, name, mark, before, shared)
         stages |= {"learned": learned, "theta": learned}
         if epoch == config.epochs - 1:
@@ -263,6 +269,7 @@ def _systems(
         resumable=True,
         **shared,
         **theta,
+        **start,
       )
     stages["decode"] = run.stage(
       f"decode-{name}",

@@ -2,7 +2,8 @@
 
 The first one of an experiment is its baseline. "primary" takes relative
 frequencies of extracted rules; all others train θ on the training text with the
-baseline's weights, mix it with the primary one, and tune again.
+baseline's weights, mix it with the primary one, and tune again from these
+weights (figure 6). "retuned" only tunes again: it tells what that alone gives.
 """
 
 import dataclasses
@@ -14,9 +15,11 @@ from jaxmt.train import config as train_config
 from jaxmt.train.config import ThetaConfig
 
 PRIMARY = "primary"
+RETUNED = "retuned"
 # The methods of the loss-augmented training paper, section IV, by our names.
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
   PRIMARY: {"method": "primary"},
+  RETUNED: {"method": "primary"},
   "forced": {"method": "forced"},
   "searn": {"method": "searn"},
   "best-bleu": {"method": "best-bleu"},
@@ -48,6 +51,11 @@ def check(names: Sequence[str], theta: ThetaConfig) -> None:
     train_config.check(theta)
   except ValueError as error:
     raise InputError(f"config key 'theta': {error}") from error
+
+
+def trained(name: str) -> bool:
+  """Whether a system has a θ of its own."""
+  return SYSTEMS[name]["method"] != "primary"
 
 
 def theta_config(name: str, shared: ThetaConfig) -> ThetaConfig:

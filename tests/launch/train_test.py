@@ -113,11 +113,17 @@ def test_sigkill_in_a_stage_then_resume(whole, tmp_path, stage):
 def test_changed_config_redoes_only_what_depends_on_it(whole):
   workdir, _ = whole
   before = outputs(workdir)
-  again = train(workdir, "--config.systems=('primary',)")
+  again = train(workdir, "--config.systems=('primary','retuned')")
   assert again.returncode == 0, again.stderr
   assert "[tune-primary] reused" in again.stderr
   assert "[evaluate-test] running" in again.stderr
   assert "theta" not in again.stderr
+  lines = (workdir / "metrics.jsonl").read_text().splitlines()
+  noted = {record["stage"]: record for record in map(json.loads, lines)}
+  first, more = noted["tune-primary"], noted["tune-retuned"]
+  # Tuning starts from the weights before.
+  assert more["start_score"] == first["best_score"]
+  assert more["best_score"] >= first["best_score"]
   back = train(workdir)
   assert "running" not in back.stderr
   assert outputs(workdir) == before
