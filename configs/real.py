@@ -42,6 +42,7 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
     alpha1=0.1,
     alpha2=5.0,
     iterations=2,
+    alpha=0.02,  # for small corpora; the paper has 0.5 for millions
     train_beam=100,
     leave_one_out="counts",
   )
