@@ -46,7 +46,9 @@ class ThetaConfig:
     constraint: a derivation is used if its words' edit distance to the
       reference is at most this share of the reference's words.
     iterations: I of figure 5.
-    alpha: of add-alpha smoothing.
+    alpha: of add-alpha smoothing. The paper's is for millions of sentences: a
+      sentence counts some ten rules but gives hundreds to the table, so that
+      with thousands of them alpha must be smaller by as much.
     nbest: derivations of n-best counts, and of "best-bleu".
     posterior_scale: augmented scores are multiplied by it before they become
       posteriors.
