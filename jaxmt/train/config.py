@@ -46,9 +46,9 @@ class ThetaConfig:
     constraint: a derivation is used if its words' edit distance to the
       reference is at most this share of the reference's words.
     iterations: I of figure 5.
-    alpha: of add-alpha smoothing. The paper's is for millions of sentences: a
-      sentence counts some ten rules but gives hundreds to the table, so that
-      with thousands of them alpha must be smaller by as much.
+    alpha: of add-alpha smoothing. The paper's is for millions of sentences. A
+      sentence counts some ten rules but gives a hundred to the table, so with
+      thousands of them 0.5 for each rule outweighs what was counted.
     nbest: derivations of n-best counts, and of "best-bleu".
     posterior_scale: augmented scores are multiplied by it before they become
       posteriors.
