@@ -126,6 +126,30 @@ def trials(
   ]
 
 
+def part(
+  items: Sequence[Trial],
+  *,
+  entries: Sequence[str] = (),
+  seeds: Sequence[str] = (),
+) -> list[Trial]:
+  """Returns the runs of some entries and seeds; none named are all.
+
+  Raises:
+    InputError: for a name that no run has.
+  """
+  kept = list(items)
+  for flag, named, of in (
+    ("entries", entries, lambda trial: trial.entry),
+    ("seeds", seeds, lambda trial: str(trial.seed)),
+  ):
+    known = {of(trial) for trial in items}
+    for name in named:
+      if name not in known:
+        raise InputError(f"--{flag}: the study has no '{name}'")
+    kept = [trial for trial in kept if not named or of(trial) in named]
+  return kept
+
+
 def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
   """Returns every n-th item from the i-th on, for a spec `i/n`, i from 0."""
   try:

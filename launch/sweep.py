@@ -3,6 +3,7 @@
     python launch/sweep.py --study=configs/ablations/noise.py --workdir=runs/n
     python launch/sweep.py ... --dry_run          # lists the runs
     python launch/sweep.py ... --shard=0/4        # a quarter of them
+    python launch/sweep.py ... --entries=a,b --seeds=0     # some of them
     python launch/sweep.py ... --config=configs/real.py \
       --config.data.files.train_source=train.de ...   # on a corpus of your own
 
@@ -39,6 +40,8 @@ _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "base config instead of the study's own"
 )
 _SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
+_ENTRIES = flags.DEFINE_list("entries", [], "only these entries")
+_SEEDS = flags.DEFINE_list("seeds", [], "only these of the study's seeds")
 flags.adopt_module_key_flags(workplace)
 
 
@@ -58,7 +61,12 @@ def main(argv: list[str]) -> None:
   plan = study.load(program.given(_STUDY))
   workdir = pathlib.Path(program.given(_WORKDIR))
   try:
-    chosen = study.shard(study.trials(plan, _CONFIG.value), _SHARD.value)
+    chosen = study.part(
+      study.trials(plan, _CONFIG.value),
+      entries=_ENTRIES.value,
+      seeds=_SEEDS.value,
+    )
+    chosen = study.shard(chosen, _SHARD.value)
   except OSError as error:  # the flag keeps a load error until first use
     raise InputError(str(error)) from error
   configs = [experiment.freeze(trial.config) for trial in chosen]

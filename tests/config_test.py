@@ -93,6 +93,12 @@ def test_study_is_entries_times_seeds(tmp_path):
   assert [trial.folder for trial in trials] == ["a/s0", "a/s1", "b/s0", "b/s1"]
   assert [t.config.beam for t in trials] == [1, 1, 2, 2]
   assert [t.config.seed for t in trials] == [0, 1, 0, 1]
+  some = study.part(trials, entries=["b"], seeds=["1"])
+  assert [trial.folder for trial in some] == ["b/s1"]
+  assert study.part(trials) == trials
+  for wrong in ({"entries": ["c"]}, {"seeds": ["2"]}):
+    with pytest.raises(InputError, match="the study has no"):
+      study.part(trials, **wrong)
   parts = [study.shard(trials, f"{i}/3") for i in range(3)]
   assert sorted(t.folder for part in parts for t in part) == sorted(
     t.folder for t in trials
