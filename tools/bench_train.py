@@ -10,6 +10,7 @@ part of the speed. Weights are where tuning starts.
 """
 
 import time
+from typing import Any
 
 import bench
 import numpy as np
@@ -29,7 +30,7 @@ from jaxmt.tune import decoding as tune_decoding
 
 _SENTENCES = 1024  # enough batches for all threads
 # Of the embedded corpus with a joint grammar all, of others the first.
-_SETTINGS = (
+_SETTINGS: tuple[dict[str, Any], ...] = (
   {},
   {"counts": "viterbi"},
   {"counts": "nbest"},
