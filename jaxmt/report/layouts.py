@@ -6,7 +6,7 @@ A study file may define `LAYOUT`, JSON values of one of the shapes
      "rows": [[label, ..., entry, system], ...]}
 
 one line for each row: its labels, then tune and test score, and on request the
-gain on test over the study's baseline;
+gain on test over the study's baseline, with its p-value;
 
     {"kind": "grid", "corner": c, "columns": [label, ...],
      "rows": [[label, [entry, system], ...], ...]}
@@ -160,6 +160,8 @@ def _line(layout, row, find, metric, baseline) -> dict[str, Any]:
     )
     known = own is not None and base is not None
     out["gain on test"] = f"{own.mean - base.mean:+.2f}" if known else ""
+    tested = own is not None and own.p_value is not None
+    out["p"] = f"{own.p_value:.4f}" if tested else ""
   return out
 
 

@@ -64,7 +64,9 @@ def test_rows_show_labels_scores_and_gain():
     "tune": "33.00",
     "test": "30.50*",
     "gain on test": "+1.50",
+    "p": "0.0040",
   }
+  assert lines[0]["p"] == "" == lines[2]["p"]
   assert lines[2]["test"] == "" == lines[2]["gain on test"]
   assert layouts.places(layout) == [
     ("base", "s"),
