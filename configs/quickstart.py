@@ -6,9 +6,10 @@ Word links, language model, joint grammar (Hiero and tree-to-string rules) and
 tuned weights make the baseline; then rule probabilities are trained with a
 loss, weights are tuned again, and both are compared. Any setting of
 `jaxmt.experiment` can be changed: `--config.search.beam=50`. Variants: `small`,
-which takes seconds and translates badly, and `study`, the base of the studies
-in `configs/ablations`: more sentences to judge by, and a tuner with less chance
-in it.
+which takes seconds and translates badly; `study`, the base of the studies in
+`configs/ablations`: more sentences to judge by, and a tuner with less chance in
+it; `reverse`, the same from English to Chinese, with Hiero rules alone since
+there are no English trees.
 """
 
 import ml_collections
@@ -20,6 +21,7 @@ _SIZES = {
   "": (800, 150, 300, 4000),
   "small": (150, 20, 20, 300),
   "study": (1000, 300, 1000, 4000),
+  "reverse": (1000, 300, 1000, 4000),
 }
 
 
@@ -36,7 +38,8 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
   )
   config.align.model = "diagonal"
   config.lm.order = 4
-  config.grammar.kind = "joint"
+  config.data.reverse = variant == "reverse"
+  config.grammar.kind = "hiero" if variant == "reverse" else "joint"
   config.grammar.trees.max_size = 3
   config.search.update(beam=30, pop=200, span=10)
   config.tune.update(method="mert", metric="bleu", rounds=5, nbest=100)
@@ -52,7 +55,7 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
     train_beam=100,
     leave_one_out="counts",
   )
-  if variant == "study":
+  if variant in ("study", "reverse"):
     config.tune.update(method="kbmira", rounds=6)
   config.interpolation = 0.5
   config.evaluate.metrics = ("bleu", "ter", "chrf")

@@ -8,15 +8,13 @@ The embedded corpus turned round, English to Chinese: it has no English trees,
 so this is Hiero alone. Cells are tune/test.
 """
 
-BASE = "configs/quickstart.py:study"
+BASE = "configs/quickstart.py:reverse"
 NOTE = "BLEU (tune/test) by α1 and α2, English to Chinese."
 SYSTEM = "primary"
 _BEAM = (0.0, 0.01, 0.1, 1.0)
 _GOODNESS = (0.0, 0.1, 1.0, 5.0, 10.0)
 ABLATIONS = {
   f"a1-{one:g}-a2-{two:g}": {
-    "data.reverse": True,
-    "grammar.kind": "hiero",
     "theta.alpha1": one,
     "theta.alpha2": two,
     "interpolation": 0.0,

@@ -7,13 +7,11 @@
 The embedded corpus turned round, English to Chinese: Hiero alone.
 """
 
-BASE = "configs/quickstart.py:study"
+BASE = "configs/quickstart.py:reverse"
 NOTE = "Six metrics for systems trained and tuned with BLEU and with TER."
 SYSTEM = "primary"
 _METRICS = ("bleu", "ter", "nist", "wer", "per", "gtm")
 _COMMON = {
-  "data.reverse": True,
-  "grammar.kind": "hiero",
   "interpolation": 0.0,
   "evaluate.metrics": _METRICS,
 }
