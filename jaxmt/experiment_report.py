@@ -47,7 +47,6 @@ class Outcome:
 
 def publish(run: Run, outcome: Outcome) -> str:
   """Writes results.json, statistics.npz and report.html; returns the table."""
-  run.write_json("results.json", results(outcome))
   test = outcome.scores["test"]
   arrays = {
     f"{system}/{metric}": test[f"statistics_{metric}"][number]
@@ -55,6 +54,7 @@ def publish(run: Run, outcome: Outcome) -> str:
     for number, system in enumerate(outcome.translations)
   }
   _write_arrays(str(run.workdir / "statistics.npz"), arrays)
+  run.write_json("results.json", results(outcome))
   files.write_text(str(run.workdir / "report.html"), _report(outcome))
   baseline = next(iter(outcome.translations))
   parts = [("Corpus", outcome.described["rows"])]

@@ -15,6 +15,7 @@ is one run.
 """
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -161,11 +162,25 @@ def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
   return list(items[index::count])
 
 
-def description(study: Study) -> dict[str, Any]:
-  """Returns what `tools/table.py` needs to know, as JSON values."""
+def digest(config: Any) -> str:
+  """Tells configs of runs apart, frozen ones or as JSON values."""
+  return hashlib.sha256(config_lib.to_json(config).encode()).hexdigest()
+
+
+def description(
+  study: Study, *, base: str | None = None, configs: Mapping[str, Any]
+) -> dict[str, Any]:
+  """Returns what `tools/table.py` needs to know, as JSON values.
+
+  Args:
+    study: the study.
+    base: the config used instead of its own base, if any.
+    configs: frozen config of every run, by its folder.
+  """
   return {
     "name": study.name,
-    "base": study.base,
+    "base": base or study.base,
+    "configs": {folder: digest(config) for folder, config in configs.items()},
     "note": study.note,
     "baseline": study.baseline,
     "entries": list(study.ablations),
@@ -214,14 +229,56 @@ class Outcome:
   references: list[str | None]
 
 
+def _finished(workdir: pathlib.Path, name: str, about) -> bool:
+  """Whether a run has ended, and had the config that the study has now."""
+  try:
+    record = json.loads((workdir / name / "run.json").read_bytes())
+  except (OSError, ValueError):
+    return False
+  wanted = about.get("configs", {}).get(name)
+  same = wanted is None or digest(record["config"]) == wanted
+  return same and record["status"] == "finished"
+
+
+def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
+  """Returns the metrics to show; none named are all that every run has.
+
+  Raises:
+    InputError: for one that some run does not have.
+  """
+  known = [
+    name
+    for name in found[0].scores[0]
+    if all(name in scores for o in found for scores in o.scores)
+  ]
+  wanted = [name for name in names if name] or known
+  for name in wanted:
+    if name not in known:
+      raise InputError(f"no metric '{name}' in all of these results")
+  if not wanted:
+    raise InputError("the runs have no metric in common")
+  return wanted
+
+
+def progress(about: Mapping[str, Any], found: Sequence[Outcome]) -> str:
+  """Says how much of a study there is, if it is not all."""
+  done = {(o.entry, seed) for o in found for seed in o.seeds}
+  total = len(about["entries"]) * len(about["seeds"])
+  return "" if len(done) == total else f"; {len(done)} of {total} runs are done"
+
+
 def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
-  """Collects all finished runs of a study."""
+  """Collects all finished runs of a study.
+
+  Runs that another version of the study, or another base, has left in the same
+  folder are not among them.
+  """
   found: dict[tuple[str, str], Outcome] = {}
   for entry in about["entries"]:
     for seed in about["seeds"]:
-      folder = workdir / entry / f"s{seed}"
-      if not (folder / "results.json").is_file():
+      if not _finished(workdir, f"{entry}/s{seed}", about):
         continue
+      folder = workdir / entry / f"s{seed}"
       results = json.loads((folder / "results.json").read_bytes())
       with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:
         for system, scores in results["systems"].items():

@@ -61,15 +61,13 @@ def main(argv: list[str]) -> None:
   plan = study.load(program.given(_STUDY))
   workdir = pathlib.Path(program.given(_WORKDIR))
   try:
-    chosen = study.part(
-      study.trials(plan, _CONFIG.value),
-      entries=_ENTRIES.value,
-      seeds=_SEEDS.value,
-    )
-    chosen = study.shard(chosen, _SHARD.value)
+    trials = study.trials(plan, _CONFIG.value)
   except OSError as error:  # the flag keeps a load error until first use
     raise InputError(str(error)) from error
-  configs = [experiment.freeze(trial.config) for trial in chosen]
+  frozen = {trial.folder: experiment.freeze(trial.config) for trial in trials}
+  chosen = study.part(trials, entries=_ENTRIES.value, seeds=_SEEDS.value)
+  chosen = study.shard(chosen, _SHARD.value)
+  configs = [frozen[trial.folder] for trial in chosen]
   if _DRY_RUN.value:
     for trial, config in zip(chosen, configs, strict=True):
       state = "done" if finished(workdir / trial.folder, config) else "to run"
@@ -80,9 +78,11 @@ def main(argv: list[str]) -> None:
     if options is None:  # this process has helped another one
       return
     workdir.mkdir(parents=True, exist_ok=True)
-    files.write_text(
-      str(workdir / "study.json"), json.dumps(study.description(plan), indent=1)
-    )
+    base = None
+    if _CONFIG.value is not None:
+      base = config_flags.get_config_filename(flags.FLAGS["config"])
+    about = study.description(plan, base=base, configs=frozen)
+    files.write_text(str(workdir / "study.json"), json.dumps(about, indent=1))
     for number, (trial, config) in enumerate(zip(chosen, configs, strict=True)):
       label = f"({number + 1}/{len(chosen)}) {trial.folder}"
       if finished(workdir / trial.folder, config):

@@ -83,7 +83,7 @@ def main(argv: list[str]) -> None:
   found = study.outcomes(workdir, about)
   if not found:
     raise InputError("no finished run", path=str(workdir))
-  metric = _METRIC.value or next(iter(found[0].scores[0]))
+  metric = study.check_metrics(found, [_METRIC.value or ""])[0]
   target = pathlib.Path(_OUTPUT.value or workdir / "figure.png")
   panels = list(_panels(about, found, metric))
   sections = []

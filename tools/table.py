@@ -31,7 +31,9 @@ POSITIONAL = "the study's workdir"
 _METRICS = flags.DEFINE_list("metrics", [], "metrics to show; all by default")
 _MARKDOWN = flags.DEFINE_bool("markdown", False, "print a Markdown table")
 _PLAIN = flags.DEFINE_bool("plain", False, "ignore the study's layout")
-_SYSTEM = flags.DEFINE_string("system", None, "show only this system")
+_SYSTEM = flags.DEFINE_string(
+  "system", None, "show only this system, in the usual table"
+)
 
 
 _LEVELS = (0.05, 0.01)
@@ -115,25 +117,34 @@ def _baselines(found, about):
   return lambda outcome: own.get(outcome.system)
 
 
+def _scores(outcome: study.Outcome, part: str, metric: str) -> dict[int, float]:
+  """Scores by seed, of those seeds that have one."""
+  of_part = outcome.tune if part == "tune" else outcome.scores
+  pairs = zip(outcome.seeds, of_part, strict=True)
+  return {seed: one[metric] for seed, one in pairs if metric in one}
+
+
 def _finder(found, baseline) -> layouts.Find:
   """Looks scores up for a layout; significance on test only."""
   known = {(o.entry, o.system): o for o in found}
 
   def find(entry, system, part, metric):
     outcome = known.get((entry, system))
-    if outcome is None:
+    own = _scores(outcome, part, metric) if outcome is not None else {}
+    if not own:
       return None
-    of_part = outcome.tune if part == "tune" else outcome.scores
-    values = [scores.get(metric) for scores in of_part]
-    if any(value is None for value in values):
-      return None
-    base, seen = baseline(outcome), None
-    if part == "test" and base is not None and base is not outcome:
-      seen = compare(metric, outcome, base)
-    if seen is None:
-      return layouts.Summary(values=tuple(values))
+    base = baseline(outcome)
+    gain, p_value, better = None, None, False
+    if base is outcome:
+      gain = 0.0
+    elif base is not None and (seen := compare(metric, outcome, base)):
+      theirs = _scores(base, part, metric)
+      gaps = [own[seed] - theirs[seed] for seed in own if seed in theirs]
+      gain = statistics.mean(gaps) if gaps else None
+      if part == "test":
+        p_value, better = seen.p_value, seen.better
     return layouts.Summary(
-      values=tuple(values), p_value=seen.p_value, better=seen.better
+      values=tuple(own.values()), gain=gain, p_value=p_value, better=better
     )
 
   return find
@@ -146,29 +157,23 @@ def main(argv: list[str]) -> None:
   workdir = pathlib.Path(argv[1])
   about = study.read_description(workdir)
   found = study.outcomes(workdir, about)
-  if _SYSTEM.value:
-    found = [o for o in found if o.system == _SYSTEM.value]
-  if not found:
+  shown = [o for o in found if _SYSTEM.value in (None, o.system)]
+  if not shown:
     raise InputError("no finished run", path=str(workdir))
-  names = _METRICS.value or list(found[0].scores[0])
-  unknown = [name for name in names if name not in found[0].scores[0]]
-  if unknown:
-    raise InputError(f"--metrics: no '{unknown[0]}' in these results")
+  names = study.check_metrics(found, _METRICS.value)
   baseline = _baselines(found, about)
   layout, legend = about.get("layout"), _LEGEND
-  if layout and layout["kind"] != "curves" and not _PLAIN.value:
+  plain = _PLAIN.value or _SYSTEM.value
+  if layout and layout["kind"] != "curves" and not plain:
     legend = layouts.LEGEND
-    system = about.get("system") or found[0].system
-    first = None if about.get("within") else about["baseline"]
-    rows = layouts.rows(
-      layout, _finder(found, baseline), names, (first, system)
-    )
+    rows = layouts.rows(layout, _finder(found, baseline), names)
   else:
-    rows = [row(o, baseline(o), names) for o in found]
+    rows = [row(o, baseline(o), names) for o in shown]
+  legend += study.progress(about, found)
   print(tables.markdown(rows) if _MARKDOWN.value else tables.text(rows))
   print(f"\n{legend}")
   files.write_text(
-    str(workdir / "table.html"), _page(about, rows, found, names[0], legend)
+    str(workdir / "table.html"), _page(about, rows, shown, names[0], legend)
   )
 
 

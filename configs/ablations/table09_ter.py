@@ -10,6 +10,7 @@ Forest counts, no interpolation.
 BASE = "configs/quickstart.py:study"
 NOTE = "Six metrics for systems trained and tuned with BLEU and with TER."
 SYSTEM = "primary"
+WITHIN = True
 _METRICS = ("bleu", "ter", "nist", "wer", "per", "gtm")
 _COMMON = {
   "interpolation": 0.0,

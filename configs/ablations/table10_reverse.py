@@ -10,6 +10,7 @@ The embedded corpus turned round, English to Chinese: Hiero alone.
 BASE = "configs/quickstart.py:reverse"
 NOTE = "Six metrics for systems trained and tuned with BLEU and with TER."
 SYSTEM = "primary"
+WITHIN = True
 _METRICS = ("bleu", "ter", "nist", "wer", "per", "gtm")
 _COMMON = {
   "interpolation": 0.0,

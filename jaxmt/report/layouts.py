@@ -15,7 +15,8 @@ cells `tune/test`;
 
     {"kind": "metrics", "pairs": [[[label, entry, system], [label, ...]], ...]}
 
-every metric on tune and test for two systems and their difference;
+every metric on tune and test for two systems, and how much the second differs
+from its baseline;
 
     {"kind": "curves", "x": label, "panels": [{"title": t, "y": quantity,
      "series": {name: [[x, entry, system], ...]}}, ...]}
@@ -28,7 +29,6 @@ that it is worse with p < 0.01 (`LEGEND`).
 """
 
 import dataclasses
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -63,11 +63,14 @@ class Summary:
 
   Attributes:
     values: one for each seed.
+    gain: mean difference to the baseline over the seeds both have, or None if
+      there is none or their test sets differ.
     p_value: of the difference to the baseline, or None.
     better: whether it is better than the baseline.
   """
 
   values: tuple[float, ...]
+  gain: float | None = None
   p_value: float | None = None
   better: bool = False
 
@@ -101,6 +104,16 @@ def check(layout: Mapping[str, Any], entries: Sequence[str], path: str) -> None:
   for entry, _ in places(layout):
     if entry not in entries:
       raise InputError(f"LAYOUT names '{entry}', not an entry", path=path)
+  if kind not in ("rows", "grid"):
+    return
+  # Labels, entry and system; or a label and the cells.
+  titles = layout["headings"] if kind == "rows" else layout["columns"]
+  wanted = len(titles) + (2 if kind == "rows" else 1)
+  for number, row in enumerate(layout["rows"], start=1):
+    if len(row) != wanted:
+      raise InputError(
+        f"LAYOUT row {number} has {len(row)} parts, not {wanted}", path=path
+      )
 
 
 def places(layout: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -123,7 +136,7 @@ def places(layout: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def rows(
-  layout: Mapping[str, Any], find: Find, metrics: Sequence[str], baseline
+  layout: Mapping[str, Any], find: Find, metrics: Sequence[str]
 ) -> list[dict[str, Any]]:
   """Returns the lines of a table; what has not run yet is empty.
 
@@ -131,12 +144,9 @@ def rows(
     layout: of kind "rows", "grid" or "metrics".
     find: looks a score up.
     metrics: the first is the one that "rows" and "grid" show.
-    baseline: (entry, system) that gains are over; entry None is each row's.
   """
   if layout["kind"] == "rows":
-    return [
-      _line(layout, row, find, metrics[0], baseline) for row in layout["rows"]
-    ]
+    return [_line(layout, row, find, metrics[0]) for row in layout["rows"]]
   if layout["kind"] == "grid":
     return [_grid_line(layout, row, find, metrics[0]) for row in layout["rows"]]
   return [
@@ -148,18 +158,19 @@ def _shown(summary: Summary | None, *, deviation: bool = True) -> str:
   return "" if summary is None else summary.text(deviation=deviation)
 
 
-def _line(layout, row, find, metric, baseline) -> dict[str, Any]:
+def _signed(gain: float | None) -> str:
+  return "" if gain is None else f"{gain:+.2f}"
+
+
+def _line(layout, row, find, metric) -> dict[str, Any]:
   *labels, entry, system = row
   out: dict[str, Any] = dict(zip(layout["headings"], labels, strict=True))
-  for part in PARTS:
-    out[part] = _shown(find(entry, system, part, metric))
+  found = {part: find(entry, system, part, metric) for part in PARTS}
+  for part, summary in found.items():
+    out[part] = _shown(summary)
   if layout.get("gain"):
-    over = (baseline[0] or entry, baseline[1])
-    own, base = (
-      find(*place, "test", metric) for place in ((entry, system), over)
-    )
-    known = own is not None and base is not None
-    out["gain on test"] = f"{own.mean - base.mean:+.2f}" if known else ""
+    own = found["test"]
+    out["gain on test"] = _signed(None if own is None else own.gain)
     tested = own is not None and own.p_value is not None
     out["p"] = f"{own.p_value:.4f}" if tested else ""
   return out
@@ -174,22 +185,18 @@ def _grid_line(layout, row, find, metric) -> dict[str, str]:
 
 
 def _pair(pair, find, metrics) -> list[dict[str, str]]:
-  lines, means = [], []
+  lines = []
+  difference = {"entry": "difference"}
   for label, entry, system in pair:
-    line, mean = {"entry": label}, {}
+    line = {"entry": label}
     for part in PARTS:
       for metric in metrics:
         summary = find(entry, system, part, metric)
         column = f"{part} {metric}"
         line[column] = _shown(summary, deviation=False)
-        mean[column] = math.nan if summary is None else summary.mean
+        difference[column] = _signed(None if summary is None else summary.gain)
     lines.append(line)
-    means.append(mean)
-  difference = {"entry": "difference"}
-  for column, value in means[1].items():
-    gap = value - means[0][column]
-    difference[column] = "" if math.isnan(gap) else f"{gap:+.2f}"
-  return [*lines, difference]
+  return [*lines, difference]  # that of the second, which came last
 
 
 def curves(panel: Mapping[str, Any], look: Callable[[str, str, str], Any]):

@@ -8,10 +8,12 @@ from jaxmt.errors import InputError
 from jaxmt.report import layouts
 
 SCORES = {
-  ("base", "tune"): layouts.Summary(values=(30.0, 32.0)),
-  ("base", "test"): layouts.Summary(values=(28.0, 30.0)),
-  ("loss", "tune"): layouts.Summary(values=(33.0,)),
-  ("loss", "test"): layouts.Summary(values=(30.5,), p_value=0.004, better=True),
+  ("base", "tune"): layouts.Summary(values=(30.0, 32.0), gain=0.0),
+  ("base", "test"): layouts.Summary(values=(28.0, 30.0), gain=0.0),
+  ("loss", "tune"): layouts.Summary(values=(33.0,), gain=2.0),
+  ("loss", "test"): layouts.Summary(
+    values=(30.5,), gain=1.5, p_value=0.004, better=True
+  ),
 }
 
 
@@ -20,7 +22,9 @@ def find(entry, system, part, metric):
   found = SCORES.get((entry, part))
   if found is None or metric == "bleu":
     return found
-  return layouts.Summary(values=tuple(v + 40 for v in found.values))
+  return layouts.Summary(
+    values=tuple(v + 40 for v in found.values), gain=found.gain
+  )
 
 
 def test_summary_shows_mean_deviation_and_mark():
@@ -56,7 +60,7 @@ def test_rows_show_labels_scores_and_gain():
       ["0.9", "not run", "later", "s"],
     ],
   }
-  lines = layouts.rows(layout, find, ["bleu"], ("base", "s"))
+  lines = layouts.rows(layout, find, ["bleu"])
   assert lines[0]["gain on test"] == "+0.00"
   assert lines[1] == {
     "b": "0.5",
@@ -75,17 +79,6 @@ def test_rows_show_labels_scores_and_gain():
   ]
 
 
-def test_gains_can_be_over_a_system_of_the_same_entry():
-  layout = {
-    "kind": "rows",
-    "headings": ["system"],
-    "gain": True,
-    "rows": [["loss-augmented", "loss", "s"]],
-  }
-  [line] = layouts.rows(layout, find, ["bleu"], (None, "s"))
-  assert line["gain on test"] == "+0.00"
-
-
 def test_grid_has_tune_and_test_in_a_cell():
   layout = {
     "kind": "grid",
@@ -93,7 +86,7 @@ def test_grid_has_tune_and_test_in_a_cell():
     "columns": ["0", "0.1"],
     "rows": [["5", ["base", "s"], ["loss", "s"]]],
   }
-  [line] = layouts.rows(layout, find, ["bleu"], ("base", "s"))
+  [line] = layouts.rows(layout, find, ["bleu"])
   assert line == {"a2 \\ a1": "5", "0": "31.00/29.00", "0.1": "33.00/30.50*"}
 
 
@@ -102,7 +95,7 @@ def test_metrics_give_differences():
     "kind": "metrics",
     "pairs": [[["primary", "base", "s"], ["trained", "loss", "s"]]],
   }
-  lines = layouts.rows(layout, find, ["bleu", "ter"], ("base", "s"))
+  lines = layouts.rows(layout, find, ["bleu", "ter"])
   assert [line["entry"] for line in lines] == [
     "primary",
     "trained",
@@ -123,7 +116,13 @@ def test_curves_leave_out_what_has_not_run():
 
 
 @pytest.mark.parametrize(
-  "layout", [{"kind": "pie"}, {"kind": "rows", "rows": [["x", "other", "s"]]}]
+  "layout",
+  [
+    {"kind": "pie"},
+    {"kind": "rows", "rows": [["x", "other", "s"]]},
+    {"kind": "rows", "headings": ["a", "b"], "rows": [["x", "base", "s"]]},
+    {"kind": "grid", "columns": ["a"], "rows": [["x"]]},
+  ],
 )
 def test_bad_layouts_are_input_errors(layout):
   with pytest.raises(InputError, match="LAYOUT"):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from jaxmt import study
 from tests import util
 
 # One word more or less than the baseline's 5 edits of 10: 1.5 deviations.
@@ -26,6 +27,8 @@ def write(workdir, edits, texts):
       if text is not None:
         results["test_references"] = text
       (folder / "results.json").write_text(json.dumps(results))
+      run = {"status": "finished", "config": {"beam": 1}}
+      (folder / "run.json").write_text(json.dumps(run))
       table = np.stack([values, np.full(30, 10.0)], axis=1)
       np.savez(folder / "statistics.npz", **{"x/ter": table})
 
@@ -64,6 +67,79 @@ def test_different_test_sets_are_not_compared(tmp_path):
   results = json.loads(path.read_text())
   path.write_text(json.dumps(results | {"test_references": "e"}))
   assert marks(tmp_path / "w") == ""
+
+
+def change(path, **values):
+  path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+ROWS = {
+  "kind": "rows",
+  "headings": ["what"],
+  "gain": True,
+  "rows": [["first", "base", "x"], ["second", "own", "x"]],
+}
+
+
+def test_gains_are_over_the_seeds_both_have(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, WORSE, ["a", "b"])
+  change(workdir / "study.json", layout=ROWS)
+  # The baseline is far worse in the second seed, which the other has not run.
+  change(workdir / "base/s1/results.json", systems={"x": {"ter": 99.0}})
+  (workdir / "own/s1/results.json").unlink()
+  change(workdir / "own/s1/run.json", status="running")
+  done = util.run_program("tools/table.py", str(workdir))
+  assert done.returncode == 0, done.stderr
+  assert f"{WORSE.mean() - 5.0:+.2f}" in done.stdout
+  assert "3 of 4 runs are done" in done.stdout
+
+
+def test_gains_of_different_test_sets_are_not_shown(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, WORSE, ["a"])
+  change(workdir / "study.json", layout=ROWS)
+  assert f"{WORSE.mean() - 5.0:+.2f}" in table(workdir)
+  change(workdir / "base/s0/results.json", test_references="e")
+  assert f"{WORSE.mean() - 5.0:+.2f}" not in table(workdir)
+
+
+def test_runs_of_another_config_are_left_out(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a"])
+  wanted = study.digest({"beam": 1})
+  folders = ("base/s0", "own/s0")
+  change(workdir / "study.json", configs=dict.fromkeys(folders, wanted))
+  assert "own" in table(workdir)
+  change(workdir / "own/s0/run.json", config={"beam": 2})
+  assert "own" not in table(workdir)
+
+
+def test_one_system_keeps_its_baseline(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a", "b", "c", "d"])
+  assert "**" in table(workdir, "--system=x")
+  done = util.run_program("tools/table.py", str(workdir), "--system=y")
+  assert done.returncode == 2 and "no finished run" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("program", "flag"),
+  [("table", "--metrics=ter,foo"), ("plot", "--metric=foo")],
+)
+def test_unknown_metrics_exit_2_with_one_line(tmp_path, program, flag):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a"])
+  done = util.run_program(f"tools/{program}.py", str(workdir), flag)
+  assert done.returncode == 2
+  assert "no metric 'foo'" in done.stderr and done.stderr.count("\n") == 1
+
+
+def table(workdir, *flags):
+  """What the program prints above the legend."""
+  done = util.run_program("tools/table.py", str(workdir), *flags)
+  assert done.returncode == 0, done.stderr
+  return done.stdout.rpartition("\n\n")[0]
 
 
 def test_a_study_can_compare_within_its_entries(tmp_path):
