@@ -11,12 +11,14 @@ Glossing, without grammar or search, is the floor under all systems.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import ml_collections
 
 from jaxmt import config as config_lib
 from jaxmt import experiment_report, pipeline, systems
+from jaxmt.data import synthetic
 from jaxmt.data.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment_report import Outcome
@@ -30,6 +32,7 @@ from jaxmt.stages import (
   grammar,
   lm,
   mixing,
+  system,
   tuning,
 )
 from jaxmt.stages import theta as theta_stage
@@ -142,6 +145,11 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
       f"config key 'data.kind': '{frozen.data.kind}' is neither 'synthetic'"
       " nor 'files'"
     )
+  _checked("data.synthetic", synthetic.check, frozen.data.synthetic)
+  _checked("align", align.check, frozen.align)
+  _checked("lm", lm.check, frozen.lm)
+  _checked("search", system.check, frozen.search)
+  _checked("evaluate", evaluate.check, frozen.evaluate)
   grammar.check(frozen.grammar)
   tuning.check(frozen.tune)
   systems.check(frozen.systems, frozen.theta)
@@ -157,6 +165,13 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   embedded = dataclasses.replace(frozen.data.synthetic, seed=seed)
   data = dataclasses.replace(frozen.data, synthetic=embedded)
   return dataclasses.replace(frozen, data=data)
+
+
+def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
+  try:
+    check(part)
+  except ValueError as error:
+    raise InputError(f"config key '{key}': {error}") from error
 
 
 def run(run: Run, config: ExperimentConfig) -> str:

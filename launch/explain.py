@@ -40,14 +40,17 @@ _PART = flags.DEFINE_enum("part", "test", ["tune", "test"], "which sentences")
 _SENTENCES = flags.DEFINE_list("sentences", [], "numbers from 1 to show")
 _NUMBER = flags.DEFINE_integer("number", 100, "sentences to sum up")
 _BEAM = flags.DEFINE_integer("beam", 0, "width of decoding; 0: the run's own")
-_WIDE = flags.DEFINE_integer("wide", 100, "width of the search that ranks")
-_POP = flags.DEFINE_integer("pop", 250, "candidates of that search")
+_WIDE = flags.DEFINE_integer(
+  "wide", 100, "width of the search that ranks, at least 70 over the beam's"
+)
+_POP = flags.DEFINE_integer("pop", 250, "candidates of that search, at least")
 _EXACT = flags.DEFINE_integer(
   "exact_words", 7, "longest sentences searched exactly; 0 for none"
 )
 _RULES = flags.DEFINE_integer("rules", 10, "rules to list each way")
 _OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
 
+_BEHIND = 70  # as a training beam of 100 is to 30
 _BEFORE, _AFTER = "before", "after"
 _NAMES = (_BEFORE, "new rules", _AFTER)
 
@@ -136,7 +139,10 @@ def main(argv: list[str]) -> None:
     )
     source = models.make_source(made[name], lines, spans=spans)
     sources[name] = models.select_source(source, rows)
-  wide = dataclasses.replace(run.search, beam=_WIDE.value, pop=_POP.value)
+  # Ranks a little behind the beam must be told from those far behind it.
+  width = max(_WIDE.value, run.search.beam + _BEHIND)
+  pop = max(_POP.value, run.search.pop, 5 * width // 2)
+  wide = dataclasses.replace(run.search, beam=width, pop=pop)
   config = system.decode_config(wide, made[_BEFORE])
   progress.say("looking for the references")
   near = wanted.reference_like(

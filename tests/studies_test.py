@@ -8,7 +8,8 @@ import pathlib
 
 import pytest
 
-from jaxmt import experiment, study
+from jaxmt import config, experiment, study
+from jaxmt.errors import InputError
 from jaxmt.report import layouts
 from tests import util
 
@@ -41,6 +42,37 @@ def test_every_run_is_a_valid_experiment(path):
     for entry, system in shown:
       assert system in made[entry]
     assert {entry for entry, _ in shown} == set(made)  # nothing run for nothing
+
+
+@pytest.mark.parametrize(
+  ("key", "value"),
+  [
+    ("theta.goodness", "tre"),
+    ("theta.goodness", "chrf"),  # looks at characters
+    ("theta.state", "words"),
+    ("theta.posterior_scale", -1.0),
+    ("theta.batch_cells", 0),
+    ("align.model", "ibm5"),
+    ("align.symmetrize", "all"),
+    ("align.iterations", 0),
+    ("lm.order", 0),
+    ("data.synthetic.noise", 3.0),
+    ("data.synthetic.train", -1),
+    ("search.beam", 0),
+    ("search.pop", 10),  # less than the beam
+    ("tune.rounds", -1),
+    ("tune.nbest", 0),
+    ("evaluate.metrics", ("blue",)),
+    ("evaluate.metrics", ()),
+    ("evaluate.tokenize", "13b"),
+    ("evaluate.test", "t"),
+  ],
+)
+def test_a_value_that_cannot_work_is_refused_before_anything_runs(key, value):
+  base = config.load("configs/quickstart.py")
+  changed = config.apply(base, {key: value})
+  with pytest.raises(InputError, match=f"config key '{key.split('.')[0]}"):
+    experiment.freeze(changed)
 
 
 def test_all_tables_and_figures_of_the_paper_are_there():

@@ -130,8 +130,7 @@ def _finder(found, baseline) -> layouts.Find:
 
   def find(entry, system, part, metric):
     outcome = known.get((entry, system))
-    own = _scores(outcome, part, metric) if outcome is not None else {}
-    if not own:
+    if outcome is None or not (own := _scores(outcome, part, metric)):
       return None
     base = baseline(outcome)
     gain, p_value, better = None, None, False

@@ -93,7 +93,7 @@ def generate(config: SyntheticConfig) -> SyntheticCorpus:
   Raises:
     ValueError: if a number of the configuration is out of range.
   """
-  _check(config)
+  check(config)
   more = _split(
     config, "train", size=config.train + config.monolingual, references=1
   )
@@ -115,7 +115,8 @@ def _part(split: Split, start: int, stop: int) -> Split:
   )
 
 
-def _check(config: SyntheticConfig) -> None:
+def check(config: SyntheticConfig) -> None:
+  """Raises `ValueError`, naming the field, for what cannot be generated."""
   for name in ("train", "tune", "test", "monolingual"):
     if getattr(config, name) < 0:
       raise ValueError(f"{name} is negative: {getattr(config, name)}")

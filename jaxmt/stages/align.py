@@ -30,6 +30,17 @@ class AlignStageConfig:
   iterations: int = 5
 
 
+def check(config: AlignStageConfig) -> None:
+  """Raises `ValueError` for a model, method or number there is not."""
+  if config.model != "given":
+    align_config.default(config.model, iterations=config.iterations)
+  if config.symmetrize not in symmetrize.METHODS:
+    raise ValueError(
+      f"symmetrize '{config.symmetrize}' is none of"
+      f" {', '.join(symmetrize.METHODS)}"
+    )
+
+
 def align(
   config: AlignStageConfig, *, corpus: dict[str, Any]
 ) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from jaxmt.metrics import comparison, evaluation
+from jaxmt.metrics import comparison, evaluation, text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,6 +21,20 @@ class EvaluateConfig:
   metrics: tuple[str, ...] = ("bleu", "ter", "chrf")
   tokenize: str = "none"
   test: str = "randomization"
+
+
+def check(config: EvaluateConfig) -> None:
+  """Raises `ValueError` for a metric, tokeniser or test there is not."""
+  if not config.metrics:
+    raise ValueError("metrics: name at least one")
+  for name in config.metrics:
+    evaluation.metric_of(name, evaluation.Settings(metrics=(name,)))
+  if config.tokenize not in text.TOKENIZERS:
+    known = ", ".join(text.TOKENIZERS)
+    raise ValueError(f"tokenize '{config.tokenize}' is none of {known}")
+  if config.test not in comparison.TESTS:
+    known = ", ".join(comparison.TESTS)
+    raise ValueError(f"test '{config.test}' is none of {known}")
 
 
 def evaluate(

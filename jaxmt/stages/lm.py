@@ -27,6 +27,17 @@ class LmStageConfig:
   bitext: bool = True
 
 
+def _estimate_config(config: LmStageConfig) -> estimate.EstimateConfig:
+  return estimate.EstimateConfig(
+    order=config.order, prune=config.prune, fallback=estimate.FALLBACK
+  )
+
+
+def check(config: LmStageConfig) -> None:
+  """Raises `ValueError` for an order or pruning that makes no sense."""
+  estimate.check(_estimate_config(config))
+
+
 def language_model(
   config: LmStageConfig, *, corpus: dict[str, Any]
 ) -> dict[str, Any]:
@@ -44,13 +55,7 @@ def language_model(
       "config key 'lm.bitext' is false, and the corpus has no other text"
     )
   sentences, words = text.encode_corpus(lines, skip_symbols=True)
-  model = estimate.estimate(
-    sentences,
-    words,
-    estimate.EstimateConfig(
-      order=config.order, prune=config.prune, fallback=estimate.FALLBACK
-    ),
-  )
+  model = estimate.estimate(sentences, words, _estimate_config(config))
   table = tables.build_tables(model)
   metrics: dict[str, Any] = {"ngrams": table.ngrams}
   for part in ("tune", "test"):

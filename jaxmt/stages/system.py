@@ -44,6 +44,17 @@ class SearchStageConfig:
   threads: int = 0
 
 
+def check(config: SearchStageConfig) -> None:
+  """Raises `ValueError`, naming the field, for sizes that make no sense."""
+  for name in ("beam", "span", "targets", "batch_cells"):
+    if getattr(config, name) < 1:
+      raise ValueError(f"{name} must be at least 1")
+  if config.threads < 0:
+    raise ValueError("threads must not be negative")
+  if config.pop < config.beam:
+    raise ValueError("pop must be at least beam")
+
+
 def language_model(lm: Mapping[str, Any]) -> Tables:
   """Returns the model that `jaxmt.stages.lm` made."""
   return Tables(

@@ -82,6 +82,9 @@ def check(config: TuneStageConfig) -> None:
   make_method(config.method, config.options, metric=config.metric)
   if config.batch_size and (config.min_count or config.keep_features):
     raise InputError("batch_size goes without min_count and keep_features")
+  for name, least in (("rounds", 0), ("nbest", 1), ("batch_passes", 1)):
+    if getattr(config, name) < least:
+      raise InputError(f"config key 'tune.{name}' must be at least {least}")
 
 
 def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:

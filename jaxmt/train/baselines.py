@@ -118,12 +118,19 @@ def _searn(model, bitext, config, forced: Learned, options) -> Learned:
   """Mixes θ of the forced derivations with θ of what the search finds.
 
   The search runs with the current mixture; each new θ of what it finds is
-  mixed with the forced one, which stays.
+  mixed with the forced one, which stays. Own counts cannot be taken out of a
+  mixture, so where they are to be left out, it does without the rules that
+  only the sentence has.
   """
   mixed = lambda theta: estimate.interpolate(
     theta, forced.theta.astype(np.float64), weight=config.searn_weight
   )
-  seen = dataclasses.replace(config, counts="viterbi")
+  left_out = config.leave_one_out
+  seen = dataclasses.replace(
+    config,
+    counts="viterbi",
+    leave_one_out="singletons" if left_out == "counts" else left_out,
+  )
   learned = learn_theta.learn(
     learn_theta.with_theta(model, forced.theta),
     bitext,

@@ -7,6 +7,8 @@ equations, figures and sections are its.
 
 import dataclasses
 
+from jaxmt.train import losses
+
 METHODS = (
   "primary",
   "forced",
@@ -18,6 +20,7 @@ METHODS = (
 COUNTS = ("viterbi", "nbest", "forest")
 FALLBACKS = ("extraction", "scaled", "nearest", "skip")
 LEAVE_ONE_OUT = ("none", "singletons", "counts")
+STATES = ("lm", "accumulators")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,12 +105,22 @@ def check(config: ThetaConfig) -> None:
     ("counts", COUNTS),
     ("fallback", FALLBACKS),
     ("leave_one_out", LEAVE_ONE_OUT),
+    ("state", STATES),
   ):
     if getattr(config, name) not in known:
       raise ValueError(
         f"{name} {getattr(config, name)!r} is none of {', '.join(known)}"
       )
-  for name in ("k", "iterations", "nbest", "train_beam", "shard", "workers"):
+  losses.goodness(config.goodness)
+  for name in (
+    "k",
+    "iterations",
+    "nbest",
+    "train_beam",
+    "shard",
+    "workers",
+    "batch_cells",
+  ):
     if getattr(config, name) < 1:
       raise ValueError(f"{name} must be at least 1")
   for name in (
@@ -121,6 +134,8 @@ def check(config: ThetaConfig) -> None:
   ):
     if getattr(config, name) < 0:
       raise ValueError(f"{name} must not be negative")
+  if not config.posterior_scale > 0:
+    raise ValueError("posterior_scale must be more than 0")
   if not 0 <= config.searn_weight <= 1:
     raise ValueError("searn_weight must be between 0 and 1")
   if config.train_pop < config.train_beam:

@@ -132,7 +132,7 @@ def learn(
   )
   mine = shards[place.process :: place.processes]
   counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
-  start, counts, history = _finished(store, name, config, counts, place)
+  start, counts, history = _finished(store, name, config, counts, place, mine)
   for record in history:
     on_iteration(record)
   theta: np.ndarray | None = None
@@ -148,12 +148,15 @@ def learn(
       held=_held(model, bitext, config, groups, counts, number),
       per_sentence=config.leave_one_out == "counts",
     )
-    own = _own(work, mine, store, f"{name}{number - 1}", number)
+    own = _own(work, mine, store, name, number)
     since = place.clock() if place.clock else 0.0
-    counted = _map(shard_function, own, work, store, place, f"{name}{number}")
+    resumed = any(
+      store.get(_entry(name, number, shard)) is not None for shard in mine
+    )
+    counted = _map(shard_function, own, work, store, place, name, number)
     counts, values = _reduce(counted, mine, work, place)
     record = {"iteration": number, **describe(values, counts)}
-    if place.clock:
+    if place.clock and not resumed:  # or some shards would take no time
       seconds = place.clock() - since
       record["seconds"] = round(seconds, 3)
       record["sentences_per_second"] = round(len(bitext) / seconds, 3)
@@ -216,9 +219,17 @@ def with_theta(model: Model, theta: np.ndarray) -> Model:
 
 
 def _finished(
-  store: Store, name: str, config: ThetaConfig, counts: np.ndarray, place: Place
+  store: Store,
+  name: str,
+  config: ThetaConfig,
+  counts: np.ndarray,
+  place: Place,
+  shards: list[Shard],
 ) -> tuple[int, np.ndarray, list[dict[str, Any]]]:
   """Returns what an earlier run has done, the same for all processes.
+
+  If the next iteration needs shards of the last one, and one of them is gone or
+  was damaged, nothing is done: all begins anew.
 
   Args:
     store: what the first process has in it counts.
@@ -226,37 +237,59 @@ def _finished(
     config: how many iterations there are.
     counts: before the first iteration, int64 `[R]`.
     place: which process this is.
+    shards: that this process decodes.
 
   Returns:
     How many iterations are done, the counts of the last, and the records of
     all, in the first process; no records in the others.
   """
-  history: list[dict[str, Any]] = []
+  first, history = counts, []
   for number in range(config.iterations if place.process == 0 else 0):
     done = store.get(f"{name}{number}")
     if done is None:
       break
     counts = np.asarray(done["counts"])
     history.append(done["record"])
-  if place.processes == 1:
-    return len(history), counts, history
-  told = np.append(counts, len(history))
-  told = parallel.sum_over_processes(told if place.process == 0 else 0 * told)
-  return int(told[-1]), told[:-1], history
+  number = len(history)
+  if place.processes > 1:
+    told = np.append(counts, number)
+    told = parallel.sum_over_processes(told if place.process == 0 else 0 * told)
+    number, counts = int(told[-1]), told[:-1]
+  lost = 0
+  if config.leave_one_out == "counts" and 0 < number < config.iterations:
+    last = [_entry(name, number - 1, shard) for shard in shards]
+    lost = sum(store.get(entry) is None for entry in last)
+  if place.processes > 1:
+    lost = int(parallel.sum_over_processes(np.array([lost]))[0])
+  return (0, first, []) if lost else (number, counts, history)
+
+
+def _entry(name: str, number: int, shard: Shard) -> str:
+  """What a shard of an iteration is called in the store."""
+  return f"{name}{number}-shard{shard.number}"
 
 
 def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
-  """What leaving one out needs in an iteration."""
-  if config.leave_one_out == "none":
+  """What leaving one out needs in an iteration.
+
+  Own counts can be taken out of the θ they are in: of extraction's, or of the
+  iteration before. If training starts from another θ (of an earlier epoch, or
+  smoothed), what its sentences gave to it is not known any more: then the first
+  iteration forbids the rules that only the sentence has.
+  """
+  kind = config.leave_one_out
+  if kind == "none":
     return None
   if bitext.provenance is None:
     raise ValueError("leaving one out needs provenance")
+  if kind == "counts" and number == 0 and not _extracted(model, groups):
+    kind = "singletons"
   # Of extraction there is no smoothing; singletons are always its own.
-  first = number == 0 or config.leave_one_out == "singletons"
+  first = number == 0 or kind == "singletons"
   now = np.asarray(model.table.counts) if first else counts / ONE
   alpha = 0.0 if first else config.alpha
   return HeldOut(
-    kind=config.leave_one_out,
+    kind=kind,
     total=estimate.totals(now, groups, alpha=alpha),
     groups=groups,
     alpha=alpha,
@@ -265,7 +298,15 @@ def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
   )
 
 
-def _own(work, shards, store, before: str, number: int) -> list[Shard]:
+def _extracted(model: Model, groups: Groups) -> bool:
+  """Whether a model's θ is the relative frequency of its rules' counts."""
+  names = model.table.feature_names
+  columns = [names.index(name) for name in estimate.THETA]
+  theta = estimate.relative_frequency(np.asarray(model.table.counts), groups)
+  return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
+
+
+def _own(work, shards, store, name: str, number: int) -> list[Shard]:
   """The shards with what their sentences gave to the counts in use."""
   if work.held is None:
     return shards
@@ -275,16 +316,18 @@ def _own(work, shards, store, before: str, number: int) -> list[Shard]:
       for shard in shards
     ]
   else:
-    given = [_load(store, f"{before}-shard{s.number}").made for s in shards]
+    given = [_load(store, _entry(name, number - 1, s)).made for s in shards]
   return [
     dataclasses.replace(shard, own=own)
     for shard, own in zip(shards, given, strict=True)
   ]
 
 
-def _map(function, shards, work, store, place, name) -> Iterator[Counted]:
+def _map(
+  function, shards, work, store, place, name: str, number: int
+) -> Iterator[Counted]:
   """Yields what each shard gives, in order, from the store if it is there."""
-  known = {s.number: store.get(f"{name}-shard{s.number}") for s in shards}
+  known = {s.number: store.get(_entry(name, number, s)) for s in shards}
   waiting = [shard for shard in shards if known[shard.number] is None]
   bound = functools.partial(function, work=work)
   if place.runner.kind != "ray":
@@ -297,7 +340,7 @@ def _map(function, shards, work, store, place, name) -> Iterator[Counted]:
   with runner_lib.session(place.runner):
     made = runner_lib.map_shards(bound, waiting, runner=place.runner)
     for shard in shards:
-      entry = f"{name}-shard{shard.number}"
+      entry = _entry(name, number, shard)
       if known[shard.number] is None:
         counted = next(made)
         store.put(entry, _values(counted))
@@ -337,9 +380,9 @@ def _forget(store, shards, config, name: str, number: int) -> None:
   """Drops what no later iteration can need."""
   kept = config.leave_one_out == "counts" and number + 1 < config.iterations
   for shard in shards:
-    store.drop(f"{name}{number - 1}-shard{shard.number}")
+    store.drop(_entry(name, number - 1, shard))
     if not kept:
-      store.drop(f"{name}{number}-shard{shard.number}")
+      store.drop(_entry(name, number, shard))
 
 
 def _reduce(counted, shards, work, place):

@@ -1,10 +1,13 @@
 """LearnTheta: wherever the work is done and however often it dies."""
 
+import contextlib
 import dataclasses
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from jaxmt.chart.decoder import DecodeConfig
 from jaxmt.grammar import estimate
 from jaxmt.grammar.rows import ONE
 from jaxmt.runner import Runner
-from jaxmt.train import baselines, learn_theta
+from jaxmt.train import baselines, learn_model, learn_theta
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.learn_theta import Place
 from jaxmt.train.store import Memory
@@ -221,6 +224,42 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(tmp_path, leave_one_out):
   assert deaths > 8
 
 
+def test_a_damaged_shard_is_made_again(tmp_path):
+  config = dataclasses.replace(CONFIG, leave_one_out="counts", shard=4)
+  world, folder = tiny.make(), tmp_path / "kept"
+  want = learn(config, world)
+  left = next(n for n in range(60) if _dies_after_the_first(config, n, folder))
+  assert left
+  [shard] = [p for p in folder.iterdir() if p.name == "iteration0-shard0"]
+  array = next(path for path in shard.iterdir() if "units" in path.name)
+  array.write_bytes(array.read_bytes()[:-1] + b"?")
+  place = Place(clock=time.perf_counter)
+  again = learn(config, world, store=checkpoint.Partial(folder), place=place)
+  np.testing.assert_array_equal(again.counts, want.counts)
+  np.testing.assert_array_equal(again.theta, want.theta)
+
+
+def _dies_after_the_first(config, left, folder) -> bool:
+  """Kills a run; whether it died between the first and second iteration."""
+  shutil.rmtree(folder, ignore_errors=True)
+  store = checkpoint.Partial(folder)
+  with contextlib.suppress(Killed):
+    learn(config, store=Dying(store, left))
+  return (
+    store.get("iteration0") is not None
+    and store.get("iteration1-shard0") is not None
+  )
+
+
+def test_a_resumed_iteration_reports_no_speed(tmp_path):
+  store = checkpoint.Partial(tmp_path / "kept")
+  with contextlib.suppress(Killed):
+    learn(store=Dying(store, 2))  # two shards
+  place = Place(clock=time.perf_counter)
+  history = learn(store=store, place=place).history
+  assert ["seconds" in record for record in history] == [False, True, True]
+
+
 class Meeting:
   """Threads that stand for processes, and the sum over them."""
 
@@ -325,6 +364,41 @@ def test_leaving_one_out_makes_a_difference_and_needs_provenance(learned):
     bare = dataclasses.replace(bitext, provenance=None)
     with pytest.raises(ValueError, match="provenance"):
       baselines.train(model, bare, config, search=tiny.SEARCH)
+
+
+@pytest.mark.parametrize(
+  ("method", "started"),
+  [
+    ("loss-augmented", "extraction"),
+    ("loss-augmented", "trained"),
+    ("likelihood", "trained"),
+    ("searn", "extraction"),
+  ],
+)
+def test_own_counts_are_taken_out_of_the_theta_they_are_in(
+  learned, monkeypatch, method, started
+):
+  """In the first epoch, in later ones, and not out of a mixture."""
+  seen = []
+  work_of = learn_theta.Work
+  monkeypatch.setattr(
+    learn_theta, "Work", lambda **how: seen.append(work_of(**how)) or seen[-1]
+  )
+  model, bitext = tiny.make()
+  if started == "trained":
+    model = learn_theta.with_theta(model, learned.theta)
+  config = dataclasses.replace(CONFIG, method=method, leave_one_out="counts")
+  learn(config, (model, bitext))
+  kinds = [work.held.kind for work in seen]
+  assert len(kinds) == (4 if method == "searn" else 3)
+  assert kinds[0] == ("counts" if started == "extraction" else "singletons")
+  assert set(kinds[1:]) == {"singletons" if method == "searn" else "counts"}
+  groups = estimate.group_rules(model.table)
+  for work in seen:
+    if work.held.kind == "counts":
+      theta = estimate.theta_of(work.held.total, groups, slice(None))
+      used = learn_model.theta_features(work.model)
+      np.testing.assert_allclose(used, theta, atol=1e-4)
 
 
 def test_scale_leaves_best_derivations_alone():
