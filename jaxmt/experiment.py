@@ -97,6 +97,8 @@ class ExperimentConfig:
       the trained ones; 0 for none.
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
       the last θ is mixed with the baseline's.
+    warm_start: whether weights are tuned from those before, as in figure 6:
+      the baseline's, or those of the epoch before. If not, all start alike.
     evaluate: metrics and significance test.
   """
 
@@ -115,6 +117,7 @@ class ExperimentConfig:
   theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
   interpolation: float = 0.5
   epochs: int = 1
+  warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
 
 
@@ -257,7 +260,8 @@ def _systems(
   """Makes every system: its stages by name.
 
   Each tuning starts from the weights before, as LearnWeights of figure 6 does:
-  those of the epoch before, of the baseline, or the documented ones.
+  those of the epoch before, or of the baseline; the baseline's own, and all if
+  `warm_start` is off, from `tune.decoding.start_weights`.
   """
   wanted = TuningConfig(
     tune=config.tune, search=config.search, seed=config.seed
@@ -270,7 +274,8 @@ def _systems(
     for epoch in range(config.epochs if trained else 1):
       mark = f"{name}-{epoch + 1}" if epoch else name
       before = stages or made.get(systems.PRIMARY, {})
-      start = {"start": before["tune"]} if before else {}
+      warm = before and config.warm_start
+      start = {"start": before["tune"]} if warm else {}
       if trained:
         learned = _learned(run, config, name, mark, before, shared)
         stages |= {"learned": learned, "theta": learned}
