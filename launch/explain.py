@@ -9,8 +9,11 @@ the baseline's rule probabilities and weights; "new rules", with the trained
 probabilities and the baseline's weights; and "after", with the weights tuned
 for them too. Of several epochs the last counts. Parts behind the beam width,
 or that the search did not come to, are lost in decoding. Then how often that
-happens, which rules gained and lost probability, and how many search errors
-there are.
+happens: to the derivations that were best before, and to those that each model
+itself likes best, since another may have taken their place. Then which rules
+gained and lost probability, and how many search errors there are: compared with
+a search of ten times the candidates, and on request with exact search, which
+few sentences of a large grammar are short enough for.
 """
 
 import dataclasses
@@ -45,7 +48,7 @@ _WIDE = flags.DEFINE_integer(
 )
 _POP = flags.DEFINE_integer("pop", 250, "candidates of that search, at least")
 _EXACT = flags.DEFINE_integer(
-  "exact_words", 7, "longest sentences searched exactly; 0 for none"
+  "exact_words", 0, "longest sentences searched exactly; 0 for none"
 )
 _RULES = flags.DEFINE_integer("rules", 10, "rules to list each way")
 _OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
@@ -145,20 +148,31 @@ def main(argv: list[str]) -> None:
   wide = dataclasses.replace(run.search, beam=width, pop=pop)
   config = system.decode_config(wide, made[_BEFORE])
   progress.say("looking for the references")
-  near = wanted.reference_like(
-    made[_BEFORE], sources[_BEFORE], references, config=config
-  )
-  progress.say("ranking their parts")
-  seen = {
-    name: explain.ranks(
-      made[name], sources[name], near.derivations, config=config
+  near = {
+    name: wanted.reference_like(
+      made[name], sources[name], references, config=config
     )
     for name in _NAMES
   }
-  _publish(run.search, rows, references, near, seen, made, sources)
+  progress.say("ranking their parts")
+  rank = lambda name, of: explain.ranks(
+    made[name], sources[name], near[of].derivations, config=config
+  )
+  seen = {name: rank(name, _BEFORE) for name in _NAMES}
+  own = {name: rank(name, name) for name in _NAMES[1:]}
+  totals = explain.summary(near[_BEFORE], seen, beam=run.search.beam)
+  for name, one in own.items():
+    totals += explain.summary(
+      near[name], {f"{name}, its own": one}, beam=run.search.beam
+    )
+  _publish(
+    run.search, rows, references, near[_BEFORE], seen, totals, made, sources
+  )
 
 
-def _publish(search, rows, references, near, seen, made, sources) -> None:
+def _publish(
+  search, rows, references, near, seen, totals, made, sources
+) -> None:
   sections: list[tuple[str, str, list[dict[str, Any]]]] = []
   for number in range(len(_SENTENCES.value) or min(3, len(rows))):
     shown = explain.story(
@@ -180,7 +194,7 @@ def _publish(search, rows, references, near, seen, made, sources) -> None:
     (
       f"Ranks at beam {search.beam}",
       f"over {len(rows)} sentences",
-      explain.summary(near, seen, beam=search.beam),
+      totals,
     )
   )
   theta = [learn_model.theta_features(made[name]) for name in (_BEFORE, _AFTER)]
@@ -188,8 +202,7 @@ def _publish(search, rows, references, near, seen, made, sources) -> None:
   sections.append(
     ("Rules that gained and lost", "P(rule | source side)", moved)
   )
-  if _EXACT.value:
-    sections.append(_search_errors(search, made, sources))
+  sections += _search_errors(search, made, sources)
   for title, text, table in sections:
     print(f"{title}: {text}\n\n{tables.text(table)}\n")
   if _OUTPUT.value:
@@ -202,12 +215,21 @@ def _publish(search, rows, references, near, seen, made, sources) -> None:
 
 
 def _search_errors(search: SearchStageConfig, made, sources):
-  progress.say("searching short sentences exactly")
-  short = np.flatnonzero(sources[_BEFORE].ids.lengths <= _EXACT.value)[:50]
-  some = {n: models.select_source(sources[n], short) for n in _NAMES}
+  """Titles, notes and tables of one or two comparisons."""
   sizes = sorted({(10, 60), (search.beam, search.pop)})
-  table = explain.search_errors(made, some, sizes=sizes)
-  return "Search errors", f"sentences of up to {_EXACT.value} words", table
+  wide = (10 * search.beam, 10 * search.pop)
+  progress.say("searching with ten times the candidates")
+  table = explain.search_errors(made, sources, sizes=sizes, wide=wide)
+  note = f"at least, by a search of beam {wide[0]} and {wide[1]} candidates"
+  sections = [("Search errors", note, table)]
+  if _EXACT.value:
+    progress.say("searching short sentences exactly")
+    short = np.flatnonzero(sources[_BEFORE].ids.lengths <= _EXACT.value)[:50]
+    some = {n: models.select_source(sources[n], short) for n in _NAMES}
+    table = explain.search_errors(made, some, sizes=sizes)
+    note = f"sentences of up to {_EXACT.value} words that it can search"
+    sections.append(("Against exact search", note, table))
+  return sections
 
 
 if __name__ == "__main__":

@@ -75,6 +75,45 @@ def search_error_report(
   return out
 
 
+def wide_error_report(
+  model: Model,
+  source: Source,
+  *,
+  sizes: Sequence[tuple[int, int]],
+  wide: tuple[int, int],
+  config: DecodeConfig | None = None,
+) -> list[tuple[int, int, SearchErrors]]:
+  """Compares beam search with a wider one, for any sentences.
+
+  The best score is the best that any of the searches finds, so there are at
+  least as many errors as this tells.
+
+  Args:
+    model: the model.
+    source: N sentences.
+    sizes: pairs of beam K and candidates M.
+    wide: the pair to compare with.
+    config: how to decode; the sizes of its search do not matter.
+
+  Returns:
+    For each of `sizes` `(K, M, errors)`.
+  """
+  config = config or DecodeConfig()
+  labels = any(model.label_weights)
+  found = [
+    _beam_scores(
+      model, source, config, make_config(beam=beam, pop=pop, labels=labels)
+    )
+    for beam, pop in (*sizes, wide)
+  ]
+  best = np.max(found, axis=0)
+  every = np.ones(len(source), bool)
+  return [
+    (*size, exact.search_errors(scores, best, every))
+    for size, scores in zip(sizes, found, strict=False)
+  ]
+
+
 def _beam_scores(
   model: Model, source: Source, config: DecodeConfig, search: SearchConfig
 ) -> np.ndarray:

@@ -295,14 +295,29 @@ def search_errors(
   sources: dict[str, Source],
   *,
   sizes: Sequence[tuple[int, int]],
+  wide: tuple[int, int] | None = None,
   limit: int = 1 << 22,
 ) -> list[dict[str, Any]]:
-  """Search errors of beam search against exact search, for each model."""
+  """Search errors of beam search, for each model.
+
+  Args:
+    models: by name.
+    sources: the sentences for each of them.
+    sizes: pairs of beam and candidates.
+    wide: the pair of a wider search to compare with; None for exact search.
+    limit: candidates a sentence may take in exact search.
+  """
   out = []
   for name, model in models.items():
-    for beam, pop, errors in search_report.search_error_report(
-      model, sources[name], sizes=sizes, limit=limit
-    ):
+    if wide is None:
+      report = search_report.search_error_report(
+        model, sources[name], sizes=sizes, limit=limit
+      )
+    else:
+      report = search_report.wide_error_report(
+        model, sources[name], sizes=sizes, wide=wide
+      )
+    for beam, pop, errors in report:
       out.append(
         {
           "model": name,

@@ -189,3 +189,23 @@ def test_search_errors_are_reported_for_each_model(world):
   (row,) = rows
   assert row["sentences"] == len(bitext)
   assert 0 <= row["errors %"] <= 100
+  (wide,) = explain.search_errors(
+    {"before": model},
+    {"before": bitext.source},
+    sizes=((4, 16),),
+    wide=(200, 2000),  # nothing of so little text is lost
+  )
+  assert wide == row
+  (none,) = explain.search_errors(
+    {"before": model},
+    {"before": bitext.source},
+    sizes=((1, 4),),
+    wide=(1, 4),
+  )
+  (some,) = explain.search_errors(
+    {"before": model},
+    {"before": bitext.source},
+    sizes=((1, 4),),
+    wide=(200, 2000),
+  )
+  assert none["errors %"] == 0 < some["errors %"]
