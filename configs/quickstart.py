@@ -18,7 +18,7 @@ from jaxmt import experiment
 
 # Sentences of train, tune, test, and of text for the language model.
 _SIZES = {
-  "": (800, 150, 300, 4000),
+  "": (1000, 200, 600, 4000),
   "small": (150, 20, 20, 300),
   "study": (1000, 300, 1000, 4000),
   "reverse": (1000, 300, 1000, 4000),
