@@ -156,6 +156,7 @@ def learn(
     counted = _map(shard_function, own, work, store, place, name, number)
     counts, values = _reduce(counted, mine, work, place)
     record = {"iteration": number, **describe(values, counts)}
+    record["left_out"] = work.held.kind if work.held else "none"
     if place.clock and not resumed:  # or some shards would take no time
       seconds = place.clock() - since
       record["seconds"] = round(seconds, 3)

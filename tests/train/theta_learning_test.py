@@ -388,8 +388,9 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
   if started == "trained":
     model = learn_theta.with_theta(model, learned.theta)
   config = dataclasses.replace(CONFIG, method=method, leave_one_out="counts")
-  learn(config, (model, bitext))
+  made = learn(config, (model, bitext))
   kinds = [work.held.kind for work in seen]
+  assert [record["left_out"] for record in made.history] == kinds
   assert len(kinds) == (4 if method == "searn" else 3)
   assert kinds[0] == ("counts" if started == "extraction" else "singletons")
   assert set(kinds[1:]) == {"singletons" if method == "searn" else "counts"}
