@@ -45,8 +45,8 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
   config.tune.update(method="mert", metric="bleu", rounds=5, nbest=100)
   config.systems = ("primary", "augmented-forest")
   # A sentence finds its reference with rules of its own, whatever the others
-  # are worth: they are left out. And the paper's smoothing is for millions of
-  # sentences; with a thousand it would drown what was counted.
+  # are worth: they are left out. Smoothing is less than the paper's, which is
+  # for millions of sentences. configs/ablations/gain.py tells what each gives.
   config.theta.update(
     alpha1=0.1,
     alpha2=5.0,
