@@ -11,6 +11,7 @@ again. Hiero alone and tree-to-string alone stand below, with and without.
 BASE = "configs/quickstart.py:study"
 NOTE = "BLEU of the baselines and of loss-augmented training."
 SYSTEM = "primary"
+BASELINE = "b-0.5"  # the same baseline for every b; the entry to run first
 _NAMES = {
   "primary": "primary baseline",
   "forced": "forced decoding",
