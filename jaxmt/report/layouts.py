@@ -180,7 +180,8 @@ def _grid_line(layout, row, find, metric) -> dict[str, str]:
   out = {layout["corner"]: row[0]}
   for column, (entry, system) in zip(layout["columns"], row[1:], strict=True):
     both = [find(entry, system, part, metric) for part in PARTS]
-    out[column] = "/".join(_shown(one, deviation=False) for one in both)
+    shown = [_shown(one, deviation=False) for one in both]
+    out[column] = "/".join(shown) if any(shown) else ""
   return out
 
 

@@ -83,11 +83,16 @@ def test_grid_has_tune_and_test_in_a_cell():
   layout = {
     "kind": "grid",
     "corner": "a2 \\ a1",
-    "columns": ["0", "0.1"],
-    "rows": [["5", ["base", "s"], ["loss", "s"]]],
+    "columns": ["0", "0.1", "1"],
+    "rows": [["5", ["base", "s"], ["loss", "s"], ["later", "s"]]],
   }
   [line] = layouts.rows(layout, find, ["bleu"])
-  assert line == {"a2 \\ a1": "5", "0": "31.00/29.00", "0.1": "33.00/30.50*"}
+  assert line == {
+    "a2 \\ a1": "5",
+    "0": "31.00/29.00",
+    "0.1": "33.00/30.50*",
+    "1": "",
+  }
 
 
 def test_metrics_give_differences():
