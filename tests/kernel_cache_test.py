@@ -1,5 +1,6 @@
 """Compiled kernels are kept until something they are made of changes."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -52,7 +53,11 @@ def test_stamp_follows_what_is_compiled_in(package, changed, matters):
 
 
 def test_a_kernel_is_not_kept_when_one_it_calls_has_changed(tmp_path):
-  """The real thing, in processes of their own."""
+  """The real thing, in processes of their own.
+
+  They keep no bytecode: Python tells versions of a file by its size and time,
+  in whole seconds, and would run the old one here.
+  """
   package = tmp_path / "jaxmt"
   package.mkdir()
   source = pathlib.Path(kernel_cache.__file__).parent
@@ -69,8 +74,9 @@ def test_a_kernel_is_not_kept_when_one_it_calls_has_changed(tmp_path):
   seen = []
   for value in (1, 1, 5):
     (package / "inner.py").write_text(inner.format(value))
+    os.utime(package / "inner.py", (1, 1))  # the content decides
     done = subprocess.run(
-      [sys.executable, "-c", program],
+      [sys.executable, "-B", "-c", program],
       cwd=tmp_path,
       env={"PATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")},
       capture_output=True,
