@@ -11,13 +11,15 @@ Glossing, without grammar or search, is the floor under all systems.
 """
 
 import dataclasses
+import functools
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
 import ml_collections
 
+from jaxmt import checkpoint, experiment_report, pipeline, provenance, systems
 from jaxmt import config as config_lib
-from jaxmt import experiment_report, pipeline, systems
 from jaxmt.data import synthetic
 from jaxmt.data.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
@@ -175,6 +177,24 @@ def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
     check(part)
   except ValueError as error:
     raise InputError(f"config key '{key}': {error}") from error
+
+
+def version(config: ExperimentConfig) -> str:
+  """Hashes all that results depend on: config, code, content of input files."""
+  paths = ()
+  if config.data.kind == "files":
+    paths = corpus.input_paths(config.data.files).values()
+  parts = {
+    "config": config_lib.plain(config),
+    "code": provenance.function_version(run),
+    "files": {path: _content(path) for path in paths},
+  }
+  return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _content(path: str) -> str:
+  return checkpoint.file_digest(path)
 
 
 def run(run: Run, config: ExperimentConfig) -> str:

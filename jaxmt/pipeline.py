@@ -281,6 +281,7 @@ def open_run(
   workdir: str,
   *,
   config: Any,
+  version: str = "",
   store: str | None = None,
   wait: bool = False,
   crew: Crew | None = None,
@@ -291,6 +292,7 @@ def open_run(
   Args:
     workdir: made if it is not there.
     config: the whole config, recorded in `run.json`.
+    version: what tells this run from others with the same name, recorded too.
     store: folder of artefacts to share with other runs; the workdir's own
       `artefacts` by default.
     wait: wait while another process works in this workdir, instead of
@@ -311,6 +313,7 @@ def open_run(
     record = {
       "argv": sys.argv,
       "config": config_lib.plain(config),
+      "version": version,
       "code": provenance.commit(),
       "versions": provenance.versions(),
       "started": _now(),

@@ -15,7 +15,6 @@ is one run.
 """
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -162,25 +161,20 @@ def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
   return list(items[index::count])
 
 
-def digest(config: Any) -> str:
-  """Tells configs of runs apart, frozen ones or as JSON values."""
-  return hashlib.sha256(config_lib.to_json(config).encode()).hexdigest()
-
-
 def description(
-  study: Study, *, base: str | None = None, configs: Mapping[str, Any]
+  study: Study, *, base: str | None = None, versions: Mapping[str, str]
 ) -> dict[str, Any]:
   """Returns what `tools/table.py` needs to know, as JSON values.
 
   Args:
     study: the study.
     base: the config used instead of its own base, if any.
-    configs: frozen config of every run, by its folder.
+    versions: that of every run (`experiment.version`), by its folder.
   """
   return {
     "name": study.name,
     "base": base or study.base,
-    "configs": {folder: digest(config) for folder, config in configs.items()},
+    "versions": dict(versions),
     "note": study.note,
     "baseline": study.baseline,
     "entries": list(study.ablations),
@@ -229,14 +223,13 @@ class Outcome:
   references: list[str | None]
 
 
-def _finished(workdir: pathlib.Path, name: str, about) -> bool:
-  """Whether a run has ended, and had the config that the study has now."""
+def finished(folder: pathlib.Path, version: str | None) -> bool:
+  """Whether a run has ended in `folder`, of this version; None is any."""
   try:
-    record = json.loads((workdir / name / "run.json").read_bytes())
+    record = json.loads((folder / "run.json").read_bytes())
   except (OSError, ValueError):
     return False
-  wanted = about.get("configs", {}).get(name)
-  same = wanted is None or digest(record["config"]) == wanted
+  same = version is None or record.get("version") == version
   return same and record["status"] == "finished"
 
 
@@ -270,15 +263,16 @@ def progress(about: Mapping[str, Any], found: Sequence[Outcome]) -> str:
 def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
   """Collects all finished runs of a study.
 
-  Runs that another version of the study, or another base, has left in the same
-  folder are not among them.
+  Runs that another version of the study, of the code or of the input files, or
+  another base, has left in the same folder are not among them.
   """
   found: dict[tuple[str, str], Outcome] = {}
   for entry in about["entries"]:
     for seed in about["seeds"]:
-      if not _finished(workdir, f"{entry}/s{seed}", about):
-        continue
       folder = workdir / entry / f"s{seed}"
+      version = about.get("versions", {}).get(f"{entry}/s{seed}")
+      if not finished(folder, version):
+        continue
       results = json.loads((folder / "results.json").read_bytes())
       with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:
         for system, scores in results["systems"].items():

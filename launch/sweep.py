@@ -8,8 +8,10 @@
       --config.data.files.train_source=train.de ...   # on a corpus of your own
 
 --config, with changes to it, takes the place of the study's own base config.
-Runs share one artefact store, so what two entries have in common is made once.
-Finished runs are skipped. Afterwards: python tools/table.py runs/n
+Runs share one artefact store, so what two entries have in common is made once;
+with --store studies can share one too.
+Finished runs are skipped, unless their config, an input file or the code has
+changed since. Afterwards: python tools/table.py runs/n
 
 Each run can use several devices, Ray, or several processes, as launch/train.py
 does; see there.
@@ -21,7 +23,6 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from jaxmt import config as config_lib
 from jaxmt import (
   experiment,
   pipeline,
@@ -35,6 +36,9 @@ from jaxmt.errors import InputError
 
 _STUDY = flags.DEFINE_string("study", None, "the study file")
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder for all its runs")
+_STORE = flags.DEFINE_string(
+  "store", None, "folder of artefacts to share between studies"
+)
 _DRY_RUN = flags.DEFINE_bool("dry_run", False, "only list the runs")
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "base config instead of the study's own"
@@ -43,16 +47,6 @@ _SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
 _ENTRIES = flags.DEFINE_list("entries", [], "only these entries")
 _SEEDS = flags.DEFINE_list("seeds", [], "only these of the study's seeds")
 flags.adopt_module_key_flags(workplace)
-
-
-def finished(folder: pathlib.Path, config: experiment.ExperimentConfig) -> bool:
-  """Whether this very config has run to its end in `folder`."""
-  try:
-    record = json.loads((folder / "run.json").read_bytes())
-  except (OSError, ValueError):
-    return False
-  same = record["config"] == config_lib.plain(config)
-  return same and record["status"] == "finished"
 
 
 def main(argv: list[str]) -> None:
@@ -68,10 +62,11 @@ def main(argv: list[str]) -> None:
   chosen = study.part(trials, entries=_ENTRIES.value, seeds=_SEEDS.value)
   chosen = study.shard(chosen, _SHARD.value)
   configs = [frozen[trial.folder] for trial in chosen]
+  versions = {name: experiment.version(frozen[name]) for name in frozen}
   if _DRY_RUN.value:
-    for trial, config in zip(chosen, configs, strict=True):
-      state = "done" if finished(workdir / trial.folder, config) else "to run"
-      print(f"{trial.folder}\t{state}")
+    for name in (trial.folder for trial in chosen):
+      done = study.finished(workdir / name, versions[name])
+      print(f"{name}\t{'done' if done else 'to run'}")
     return
   workers = max((config.theta.workers for config in configs), default=1)
   with workplace.enter(str(workdir), workers=workers) as options:
@@ -81,29 +76,30 @@ def main(argv: list[str]) -> None:
     base = None
     if _CONFIG.value is not None:
       base = config_flags.get_config_filename(flags.FLAGS["config"])
-    about = study.description(plan, base=base, configs=frozen)
+    about = study.description(plan, base=base, versions=versions)
     files.write_text(str(workdir / "study.json"), json.dumps(about, indent=1))
     for number, (trial, config) in enumerate(zip(chosen, configs, strict=True)):
       label = f"({number + 1}/{len(chosen)}) {trial.folder}"
-      if finished(workdir / trial.folder, config):
+      version = versions[trial.folder]
+      if study.finished(workdir / trial.folder, version):
         progress.say(f"{label}: already done")
         continue
       progress.say(f"{label}: running")
-      _run(workdir, trial, config, options)
+      _run(workdir, trial.folder, config, version=version, **options)
   print(f"{len(chosen)} runs done; python tools/table.py {workdir}")
 
 
-def _run(workdir: pathlib.Path, trial: study.Trial, config, options) -> None:
+def _run(workdir: pathlib.Path, name: str, config, **options) -> None:
   try:
     with pipeline.open_run(
-      str(workdir / trial.folder),
+      str(workdir / name),
       config=config,
-      store=str(workdir / "artefacts"),
+      store=_STORE.value or str(workdir / "artefacts"),
       **options,
     ) as run:
       experiment.run(run, config)
   except InputError as error:
-    raise InputError(f"run {trial.folder}: {error}") from error
+    raise InputError(f"run {name}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -173,7 +173,8 @@ def test_bad_configs_exit_2_with_one_line(tmp_path, flags, message):
   assert not (tmp_path / "results.json").exists()
 
 
-def test_files_instead_of_the_embedded_corpus(tmp_path):
+def own_corpus(tmp_path):
+  """Five pairs in files, and the flags that name them."""
   lines = {
     "s": ["a b", "b a", "a", "b", "a b a"],
     "t": ["x y", "y x", "x", "y", "x y x"],
@@ -193,7 +194,7 @@ def test_files_instead_of_the_embedded_corpus(tmp_path):
     for key, name in names.items()
   ]
   references = f"('{tmp_path / 't'}',)"
-  call = [
+  return [
     "--config=configs/real.py",
     "--config.align.model=given",
     "--config.systems=()",
@@ -202,6 +203,10 @@ def test_files_instead_of_the_embedded_corpus(tmp_path):
     f"--config.data.files.test_references={references}",
     *flags,
   ]
+
+
+def test_files_instead_of_the_embedded_corpus(tmp_path):
+  call = own_corpus(tmp_path)
   done = util.run_program("launch/train.py", *call)
   assert done.returncode == 0, done.stderr
   results = json.loads((tmp_path / "w" / "results.json").read_text())
@@ -239,3 +244,20 @@ def test_sweep_and_table(tmp_path):
   assert (tmp_path / "w" / "table.html").is_file()
   nothing = util.run_program("tools/table.py", str(tmp_path))
   assert nothing.returncode == 2
+
+
+def test_a_finished_run_is_done_again_when_a_file_has_changed(tmp_path):
+  (tmp_path / "study.py").write_text(
+    "BASE = 'configs/real.py'\n"
+    "ABLATIONS = {'a': {}, 'b': {'lm.order': 2}}\nSEEDS = (0,)\n"
+  )
+  flags = [f"--study={tmp_path / 'study.py'}", *own_corpus(tmp_path)]
+  flags.append(f"--store={tmp_path / 'store'}")
+  done = util.run_program("launch/sweep.py", *flags, "--entries=a")
+  assert done.returncode == 0, done.stderr
+  assert list((tmp_path / "store").glob("corpus-*"))
+  dry = util.run_program("launch/sweep.py", *flags, "--dry_run")
+  assert dry.stdout == "a/s0\tdone\nb/s0\tto run\n"
+  (tmp_path / "t").write_text("x y\ny x\nx\ny\nx x x\n")
+  dry = util.run_program("launch/sweep.py", *flags, "--dry_run")
+  assert dry.stdout == "a/s0\tto run\nb/s0\tto run\n"

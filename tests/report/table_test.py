@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from jaxmt import study
 from tests import util
 
 # One word more or less than the baseline's 5 edits of 10: 1.5 deviations.
@@ -104,14 +103,15 @@ def test_gains_of_different_test_sets_are_not_shown(tmp_path):
   assert f"{WORSE.mean() - 5.0:+.2f}" not in table(workdir)
 
 
-def test_runs_of_another_config_are_left_out(tmp_path):
+def test_runs_of_another_version_are_left_out(tmp_path):
   workdir = tmp_path / "w"
   write(workdir, BETTER, ["a"])
-  wanted = study.digest({"beam": 1})
   folders = ("base/s0", "own/s0")
-  change(workdir / "study.json", configs=dict.fromkeys(folders, wanted))
+  change(workdir / "study.json", versions=dict.fromkeys(folders, "v"))
+  for folder in folders:
+    change(workdir / folder / "run.json", version="v")
   assert "own" in table(workdir)
-  change(workdir / "own/s0/run.json", config={"beam": 2})
+  change(workdir / "own/s0/run.json", version="w")
   assert "own" not in table(workdir)
 
 
