@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import ml_collections
 
+from jaxmt import errors
 from jaxmt.errors import InputError
 
 Frozen = TypeVar("Frozen")
@@ -38,6 +39,10 @@ def load(reference: str) -> ml_collections.ConfigDict:
     config = module.get_config(variant)
   except (KeyError, ValueError) as error:
     raise InputError(f"variant '{variant}': {error}", path=path) from error
+  except Exception as error:
+    raise errors.failure(error, path) from error
+  if not isinstance(config, ml_collections.ConfigDict):
+    raise InputError("get_config() returns no ConfigDict", path=path)
   config.lock()
   return config
 
@@ -52,8 +57,8 @@ def load_module(path: str) -> types.ModuleType:
   module = importlib.util.module_from_spec(spec)
   try:
     spec.loader.exec_module(module)
-  except SyntaxError as error:
-    raise InputError(error.msg, path=path, line=error.lineno) from error
+  except Exception as error:
+    raise errors.failure(error, path) from error
   return module
 
 
@@ -158,15 +163,25 @@ def to_json(value: Any) -> str:
   )
 
 
-def plain(value: Any) -> Any:
-  """Returns dataclasses and ConfigDicts as dicts, tuples as lists."""
+def plain(value: Any, *, essential: bool = False) -> Any:
+  """Returns dataclasses and ConfigDicts as dicts, tuples as lists.
+
+  Args:
+    value: the config.
+    essential: leave out fields that make no difference to any result, as the
+      number of threads: those with `metadata={"matters": False}`.
+  """
   if dataclasses.is_dataclass(value) and not isinstance(value, type):
-    fields = dataclasses.fields(value)
-    return {f.name: plain(getattr(value, f.name)) for f in fields}
+    return {
+      field.name: plain(getattr(value, field.name), essential=essential)
+      for field in dataclasses.fields(value)
+      if field.metadata.get("matters", True) or not essential
+    }
   if isinstance(value, Mapping | ml_collections.ConfigDict):
-    return {str(name): plain(item) for name, item in value.items()}
+    pairs = value.items()
+    return {str(name): plain(one, essential=essential) for name, one in pairs}
   if isinstance(value, list | tuple):
-    return [plain(item) for item in value]
+    return [plain(item, essential=essential) for item in value]
   if value is None or isinstance(value, str | int | float | bool):
     return value
   raise ValueError(f"{value!r} has no place in a config")

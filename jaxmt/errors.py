@@ -5,6 +5,8 @@ Programs print it as one line, `file:line: cause`, and exit with code 2 (see
 flag; wrong arguments of a function are a plain `ValueError`.
 """
 
+import traceback
+
 
 class InputError(ValueError):
   """Bad input, with where it was found.
@@ -25,3 +27,19 @@ class InputError(ValueError):
     if line is not None:
       where += f":{line}"
     super().__init__(f"{where}: {cause}" if where else cause)
+
+
+def failure(error: Exception, path: str) -> InputError:
+  """Says what running a config file has raised, and where."""
+  if isinstance(error, SyntaxError):
+    return InputError(error.msg, path=path, line=error.lineno)
+  lines = lines_of(error, path)
+  cause = f"{type(error).__name__}: {error}"
+  return InputError(cause, path=path, line=lines[-1] if lines else None)
+
+
+def lines_of(error: Exception, path: str) -> list[int | None]:
+  """Lines of a file, known by its name, that the error came through."""
+  frames = traceback.extract_tb(error.__traceback__)
+  last = lambda name: name.rpartition("/")[2]
+  return [f.lineno for f in frames if last(f.filename) == last(path)]

@@ -94,7 +94,8 @@ class ExperimentConfig:
     tune: how weights are tuned.
     systems: names of `jaxmt.systems.SYSTEMS`, the baseline first; none leaves
       only the floor.
-    theta: settings that all systems with trained θ share.
+    theta: settings that all systems with trained θ share; a `k` of 0 is the
+      beam of `search`.
     interpolation: b of equation (12): share of the baseline's probabilities in
       the trained ones; 0 for none.
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
@@ -116,7 +117,9 @@ class ExperimentConfig:
   )
   tune: TuneStageConfig = dataclasses.field(default_factory=TuneStageConfig)
   systems: tuple[str, ...] = (systems.PRIMARY,)
-  theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
+  theta: ThetaConfig = dataclasses.field(
+    default_factory=lambda: ThetaConfig(k=0)
+  )
   interpolation: float = 0.5
   epochs: int = 1
   warm_start: bool = True
@@ -144,18 +147,25 @@ def _tree(value: Any) -> Any:
 
 def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   """Returns the checked, frozen form of a config file's values."""
+  if not hasattr(config, "lock"):
+    raise InputError("--config: get_config() returns no ConfigDict")
   frozen = config_lib.freeze(ExperimentConfig, config)
   if frozen.data.kind not in ("synthetic", "files"):
     raise InputError(
       f"config key 'data.kind': '{frozen.data.kind}' is neither 'synthetic'"
       " nor 'files'"
     )
+  if frozen.theta.k == 0:
+    theta = dataclasses.replace(frozen.theta, k=frozen.search.beam)
+    frozen = dataclasses.replace(frozen, theta=theta)
   _checked("data.synthetic", synthetic.check, frozen.data.synthetic)
   _checked("align", align.check, frozen.align)
   _checked("lm", lm.check, frozen.lm)
   _checked("search", system.check, frozen.search)
   _checked("evaluate", evaluate.check, frozen.evaluate)
   grammar.check(frozen.grammar)
+  if frozen.systems and not _has_trees(frozen.data):
+    grammar.check_without_trees(frozen.grammar)
   tuning.check(frozen.tune)
   systems.check(frozen.systems, frozen.theta)
   for name in frozen.systems:
@@ -172,6 +182,11 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   return dataclasses.replace(frozen, data=data)
 
 
+def _has_trees(data: DataConfig) -> bool:
+  given = data.kind == "synthetic" or bool(data.files.train_trees)
+  return given and not data.reverse
+
+
 def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
   try:
     check(part)
@@ -185,7 +200,7 @@ def version(config: ExperimentConfig) -> str:
   if config.data.kind == "files":
     paths = corpus.input_paths(config.data.files).values()
   parts = {
-    "config": config_lib.plain(config),
+    "config": config_lib.plain(config, essential=True),
     "code": provenance.function_version(run),
     "files": {path: _content(path) for path in paths},
   }

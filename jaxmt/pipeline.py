@@ -235,7 +235,7 @@ def _key(name, function, config, inputs) -> str:
   parts = {
     "name": name,
     "code": provenance.function_version(function),
-    "config": config_lib.plain(config),
+    "config": config_lib.plain(config, essential=True),
     "inputs": {parameter: value.key for parameter, value in inputs.items()},
   }
   return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from absl import app, flags, logging
 
+from jaxmt import errors
 from jaxmt.errors import InputError
 
 Value = TypeVar("Value")
@@ -38,13 +39,28 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     sys.exit(0)
   try:
     rest = flags.FLAGS(list(argv))
-  except (AttributeError, KeyError) as error:  # from ml_collections
-    _fail(_unknown_config_key(error, argv))
-  except (flags.Error, TypeError, ValueError, OSError) as error:
-    _fail(str(error))
+  except Exception as error:
+    _fail(_reason(error, argv))
   if len(rest) > 1 and not getattr(sys.modules["__main__"], "POSITIONAL", ""):
     _fail(f"unexpected argument '{rest[1]}' (flags look like --name=value)")
   return rest
+
+
+def _reason(error: Exception, argv: Sequence[str]) -> str:
+  """What is wrong with the flags, or with the config file they name."""
+  for arg in argv:
+    path = re.match(r"--?config=([^:]*)", arg)
+    if not path or isinstance(error, ValueError):
+      continue
+    if isinstance(error, SyntaxError) or errors.lines_of(error, path[1]):
+      return str(errors.failure(error, path[1]))
+  if isinstance(error, AttributeError | KeyError):  # from ml_collections
+    return _unknown_config_key(error, argv)
+  if isinstance(error, flags.Error | TypeError | ValueError | OSError):
+    # ml_collections puts a whole traceback into the text.
+    traceback = r"Error whilst parsing config file:.*\n\w+: "
+    return re.sub(traceback, "", str(error), flags=re.DOTALL)
+  raise error
 
 
 def _unknown_config_key(error: Exception, argv: Sequence[str]) -> str:

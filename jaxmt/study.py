@@ -83,6 +83,10 @@ def load(path: str) -> Study:
     if not hasattr(module, name):
       raise InputError(f"defines no {name}", path=path)
   ablations = module.ABLATIONS
+  if not isinstance(ablations, Mapping) or not all(
+    isinstance(changes, Mapping) for changes in ablations.values()
+  ):
+    raise InputError("ABLATIONS is no dict of dicts", path=path)
   if not ablations or not module.SEEDS:
     raise InputError("has no entry or no seed", path=path)
   baseline = getattr(module, "BASELINE", next(iter(ablations)))
@@ -98,7 +102,7 @@ def load(path: str) -> Study:
     layouts.check(layout, list(ablations), path)
   return Study(
     name=pathlib.Path(path).stem,
-    base=module.BASE,
+    base=_find_base(module.BASE, path),
     ablations=ablations,
     seeds=tuple(module.SEEDS),
     baseline=baseline,
@@ -107,6 +111,16 @@ def load(path: str) -> Study:
     note=getattr(module, "NOTE", ""),
     layout=layout,
   )
+
+
+def _find_base(base: str, study: str) -> str:
+  """The base as it is named, from here or from a folder the study is below."""
+  path = base.partition(":")[0]
+  if not pathlib.Path(path).is_file():
+    for folder in pathlib.Path(study).resolve().parents:
+      if (folder / path).is_file():
+        return str(folder / base)
+  return base
 
 
 def trials(
@@ -189,11 +203,15 @@ def read_description(workdir: pathlib.Path) -> dict[str, Any]:
   """Reads the description that the sweep left in its workdir."""
   path = workdir / _DESCRIPTION
   try:
-    return json.loads(path.read_bytes())
+    about = json.loads(path.read_bytes())
   except OSError as error:
     raise InputError("no study here", path=str(path)) from error
   except ValueError as error:
     raise InputError(f"not JSON: {error}", path=str(path)) from error
+  for name in ("name", "base", "note", "baseline", "entries", "seeds"):
+    if not isinstance(about, dict) or name not in about:
+      raise InputError(f"has no '{name}'", path=str(path))
+  return about
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

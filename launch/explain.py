@@ -19,6 +19,7 @@ few sentences of a large grammar are short enough for.
 import dataclasses
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,16 +42,30 @@ _STORE = flags.DEFINE_string(
 _SYSTEM = flags.DEFINE_string("system", "augmented-forest", "the trained one")
 _PART = flags.DEFINE_enum("part", "test", ["tune", "test"], "which sentences")
 _SENTENCES = flags.DEFINE_list("sentences", [], "numbers from 1 to show")
-_NUMBER = flags.DEFINE_integer("number", 100, "sentences to sum up")
-_BEAM = flags.DEFINE_integer("beam", 0, "width of decoding; 0: the run's own")
+_NUMBER = flags.DEFINE_integer(
+  "number", 100, "sentences to sum up", lower_bound=1
+)
+_BEAM = flags.DEFINE_integer(
+  "beam", 0, "width of decoding; 0: the run's own", lower_bound=0
+)
 _WIDE = flags.DEFINE_integer(
-  "wide", 100, "width of the search that ranks, at least 70 over the beam's"
+  "wide",
+  100,
+  "width of the search that ranks, at least 70 over the beam's",
+  lower_bound=1,
 )
-_POP = flags.DEFINE_integer("pop", 250, "candidates of that search, at least")
+_POP = flags.DEFINE_integer(
+  "pop", 250, "candidates of that search, at least", lower_bound=1
+)
 _EXACT = flags.DEFINE_integer(
-  "exact_words", 0, "longest sentences searched exactly; 0 for none"
+  "exact_words",
+  0,
+  "longest sentences searched exactly; 0 for none",
+  lower_bound=0,
 )
-_RULES = flags.DEFINE_integer("rules", 10, "rules to list each way")
+_RULES = flags.DEFINE_integer(
+  "rules", 10, "rules to list each way", lower_bound=0
+)
 _OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
 
 _BEHIND = 70  # as a training beam of 100 is to 30
@@ -86,14 +101,30 @@ class _Run:
 
 def _read_run(workdir: str) -> _Run:
   folder = pathlib.Path(workdir)
-  lines = files.read_lines(str(folder / "metrics.jsonl"))
   store = pathlib.Path(_STORE.value or folder / "artefacts")
-  records = [json.loads(line) for line in lines]
-  about = json.loads("".join(files.read_lines(str(folder / "run.json"))))
-  return _Run(
-    folders={r["stage"]: store / f"{r['stage']}-{r['key']}" for r in records},
-    config=about["config"],
-  )
+  folders = {}
+  path = str(folder / "metrics.jsonl")
+  for number, line in enumerate(files.read_lines(path), start=1):
+    record = _parsed(line, ("stage", "key"), path, number)
+    name = record["stage"]
+    folders[name] = store / f"{name}-{record['key']}"
+  path = str(folder / "run.json")
+  about = _parsed("".join(files.read_lines(path)), ("config",), path)
+  return _Run(folders=folders, config=about["config"])
+
+
+def _parsed(
+  text: str, needed: Sequence[str], path: str, line: int | None = None
+) -> dict[str, Any]:
+  """A JSON object that has some keys."""
+  try:
+    value = json.loads(text)
+  except ValueError as error:
+    raise InputError(f"not JSON: {error}", path=path, line=line) from error
+  for key in needed:
+    if not isinstance(value, dict) or key not in value:
+      raise InputError(f"has no '{key}'", path=path, line=line)
+  return value
 
 
 def _values(run: _Run, name: str) -> dict[str, Any]:

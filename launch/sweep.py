@@ -58,8 +58,8 @@ def main(argv: list[str]) -> None:
     trials = study.trials(plan, _CONFIG.value)
   except OSError as error:  # the flag keeps a load error until first use
     raise InputError(str(error)) from error
-  frozen = {trial.folder: experiment.freeze(trial.config) for trial in trials}
   chosen = study.part(trials, entries=_ENTRIES.value, seeds=_SEEDS.value)
+  frozen = _freeze(trials, wanted={trial.folder for trial in chosen})
   chosen = study.shard(chosen, _SHARD.value)
   configs = [frozen[trial.folder] for trial in chosen]
   versions = {name: experiment.version(frozen[name]) for name in frozen}
@@ -87,6 +87,22 @@ def main(argv: list[str]) -> None:
       progress.say(f"{label}: running")
       _run(workdir, trial.folder, config, version=version, **options)
   print(f"{len(chosen)} runs done; python tools/table.py {workdir}")
+
+
+def _freeze(
+  trials: list[study.Trial], *, wanted: set[str]
+) -> dict[str, experiment.ExperimentConfig]:
+  """Configs by folder; those not wanted may be impossible and missing."""
+  frozen = {}
+  for trial in trials:
+    try:
+      frozen[trial.folder] = experiment.freeze(trial.config)
+    except InputError as error:
+      if trial.folder in wanted:
+        raise InputError(
+          f"run {trial.folder}: {error} (--entries chooses others)"
+        ) from error
+  return frozen
 
 
 def _run(workdir: pathlib.Path, name: str, config, **options) -> None:

@@ -3,7 +3,7 @@
 import os
 
 # Before JAX starts: the sharding tests need several devices.
-os.environ.setdefault("JAX_NUM_CPU_DEVICES", "8")
+os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import hypothesis

@@ -115,7 +115,7 @@ def test_two_processes(tmp_path):
   ]
   try:
     for process in started:
-      out, err = process.communicate(timeout=120)
+      out, err = process.communicate(timeout=600)
       assert process.returncode == 0, err.decode()
       expected = "4 28.0 [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]"
       assert out.decode().splitlines()[-1] == expected

@@ -51,7 +51,7 @@ def script(tmp_path):
       capture_output=True,
       cwd=tmp_path,
       env={"PYTHONPATH": str(util.ROOT), "PATH": "/usr/bin:/bin"},
-      timeout=60,
+      timeout=600,
     )
 
   return call

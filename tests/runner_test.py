@@ -38,7 +38,7 @@ def test_few_shards_are_taken_ahead(runner):
 
 
 def test_threads_work_at_once():
-  meeting = threading.Barrier(2, timeout=20)
+  meeting = threading.Barrier(2, timeout=120)
 
   def meet(number):
     meeting.wait()

@@ -52,6 +52,8 @@ def test_every_run_is_a_valid_experiment(path):
     ("theta.state", "words"),
     ("theta.posterior_scale", -1.0),
     ("theta.batch_cells", 0),
+    ("theta.alpha1", float("nan")),
+    ("theta.alpha2", float("inf")),
     ("align.model", "ibm5"),
     ("align.symmetrize", "all"),
     ("align.iterations", 0),
@@ -79,3 +81,67 @@ def test_all_tables_and_figures_of_the_paper_are_there():
   names = [path.stem for path in FILES]
   for start in PUBLISHED:
     assert sum(name.startswith(start) for name in names) == 1
+
+
+@pytest.mark.parametrize("name", ["table04_reverse", "table10_reverse"])
+def test_the_other_direction_holds_for_any_base(name):
+  plan = study.load(f"configs/ablations/{name}.py")
+  base = config.load("configs/quickstart.py")
+  for trial in study.trials(plan, base):
+    frozen = experiment.freeze(trial.config)
+    assert frozen.data.reverse and frozen.grammar.kind == "hiero"
+
+
+def test_trees_that_are_not_there_are_missed_before_anything_runs():
+  turned = config.load("configs/quickstart.py:reverse")
+  plan = study.load("configs/ablations/table05_systems.py")
+  for trial in study.trials(plan, turned):
+    if trial.entry != "t2s":
+      experiment.freeze(trial.config)
+      continue
+    with pytest.raises(InputError, match="'t2s' needs trees"):
+      experiment.freeze(trial.config)
+
+
+def test_k_is_the_beam_of_decoding_unless_it_is_given():
+  base = config.load("configs/quickstart.py")
+  wide = config.apply(base, {"search.beam": 50})
+  assert experiment.freeze(wide).theta.k == 50
+  own = config.apply(wide, {"theta.k": 20})
+  assert experiment.freeze(own).theta.k == 20
+
+
+def test_threads_are_no_part_of_a_version():
+  base = config.load("configs/quickstart.py")
+  version = lambda **changes: experiment.version(
+    experiment.freeze(config.apply(base, changes))
+  )
+  same = version(**{"search.threads": 1, "theta.workers": 7})
+  assert version() == same != version(**{"theta.k": 7})
+
+
+def test_a_base_is_found_from_elsewhere(monkeypatch, tmp_path):
+  monkeypatch.chdir(tmp_path)
+  for path in FILES:
+    assert study.trials(study.load(str(path)))
+
+
+@pytest.mark.parametrize(
+  ("text", "cause"),
+  [
+    ("ABLATIONS = [1]", "ABLATIONS is no dict of dicts"),
+    ("ABLATIONS = {'a': 1}", "ABLATIONS is no dict of dicts"),
+    ("ABLATIONS = {'a': {}}\nx = 1 / 0", ":4: ZeroDivisionError"),
+    ("ABLATIONS = {'a': {}}\nLAYOUT = {'kind': 'rows'}", "malformed"),
+    (
+      "ABLATIONS = {'a': {}}\n"
+      "LAYOUT = {'kind': 'rows', 'rows': [['x', 'a', 'primary']]}",
+      "malformed",
+    ),
+  ],
+)
+def test_a_bad_study_is_told(tmp_path, text, cause):
+  path = tmp_path / "s.py"
+  path.write_text(f"BASE = 'b'\nSEEDS = (0,)\n{text}\n")
+  with pytest.raises(InputError, match=cause):
+    study.load(str(path))

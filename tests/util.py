@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+PATIENCE = 1200  # seconds for a program; nothing should take so long
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -32,7 +33,7 @@ def run_program(
     input=stdin,
     capture_output=True,
     cwd=ROOT,
-    timeout=kwargs.pop("timeout", 300),
+    timeout=kwargs.pop("timeout", PATIENCE),
     **kwargs,
   )
   return subprocess.CompletedProcess(

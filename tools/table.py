@@ -11,12 +11,14 @@ up and swapped together.
 
 `*` marks better than the baseline with p < 0.05, `**` with p < 0.01; `-` and
 `--` mark worse. A study with a layout is printed as the published table is,
-there `*` and `-` mark p < 0.01; --plain gives the usual table. Table and plot
+there `*` and `-` mark p < 0.01, and `+`, where the study says so, better than
+every one of several systems; --plain gives the usual table. Table and plot
 are also written to WORKDIR/table.html.
 """
 
 import pathlib
 import statistics
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags
@@ -124,7 +126,16 @@ def _scores(outcome: study.Outcome, part: str, metric: str) -> dict[int, float]:
   return {seed: one[metric] for seed, one in pairs if metric in one}
 
 
-def _finder(found, baseline) -> layouts.Find:
+def _beats_all(outcome: study.Outcome, others, metric: str) -> bool:
+  """Whether an outcome is better than others, each with p < 0.01."""
+  seen = [compare(metric, outcome, other) for other in others if other]
+  return len(seen) == len(others) and all(
+    one is not None and one.better and one.p_value < layouts.LEVELS[0]
+    for one in seen
+  )
+
+
+def _finder(found, baseline, against: Sequence[str] = ()) -> layouts.Find:
   """Looks scores up for a layout; significance on test only."""
   known = {(o.entry, o.system): o for o in found}
 
@@ -142,8 +153,16 @@ def _finder(found, baseline) -> layouts.Find:
       gain = statistics.mean(gaps) if gaps else None
       if part == "test":
         p_value, better = seen.p_value, seen.better
+    others = [known.get((entry, name)) for name in against]
     return layouts.Summary(
-      values=tuple(own.values()), gain=gain, p_value=p_value, better=better
+      values=tuple(own.values()),
+      gain=gain,
+      p_value=p_value,
+      better=better,
+      beats_all=bool(others)
+      and part == "test"
+      and system not in against
+      and _beats_all(outcome, others, metric),
     )
 
   return find
@@ -165,7 +184,10 @@ def main(argv: list[str]) -> None:
   plain = _PLAIN.value or _SYSTEM.value
   if layout and layout["kind"] != "curves" and not plain:
     legend = layouts.LEGEND
-    rows = layouts.rows(layout, _finder(found, baseline), names)
+    against = layout.get("against", ())
+    if against:
+      legend += f"; + better than each of {', '.join(against)}"
+    rows = layouts.rows(layout, _finder(found, baseline, against), names)
   else:
     rows = [row(o, baseline(o), names) for o in shown]
   legend += study.progress(about, found)

@@ -6,7 +6,9 @@ A study file may define `LAYOUT`, JSON values of one of the shapes
      "rows": [[label, ..., entry, system], ...]}
 
 one line for each row: its labels, then tune and test score, and on request the
-gain on test over the study's baseline, with its p-value;
+gain on test over the study's baseline, with its p-value. With "against",
+names of systems, `+` behind a test score says that it is better than each of
+these in the same entry, with p < 0.01;
 
     {"kind": "grid", "corner": c, "columns": [label, ...],
      "rows": [[label, [entry, system], ...], ...]}
@@ -37,6 +39,12 @@ from jaxmt.errors import InputError
 
 PARTS = ("tune", "test")
 KINDS = ("rows", "grid", "metrics", "curves")
+_NEEDED = {
+  "rows": ("headings",),
+  "grid": ("columns", "corner"),
+  "metrics": ("pairs",),
+  "curves": ("x",),
+}
 LEVELS = (0.01,)
 LEGEND = "* better than the baseline, - worse: p < 0.01"
 
@@ -67,12 +75,14 @@ class Summary:
       there is none or their test sets differ.
     p_value: of the difference to the baseline, or None.
     better: whether it is better than the baseline.
+    beats_all: whether it is better than all of "against", each with p < 0.01.
   """
 
   values: tuple[float, ...]
   gain: float | None = None
   p_value: float | None = None
   better: bool = False
+  beats_all: bool = False
 
   @property
   def mean(self) -> float:
@@ -89,7 +99,8 @@ class Summary:
     shown = f"{self.mean:.2f}"
     if deviation and len(self.values) > 1:
       shown += f" ± {self.deviation:.2f}"
-    return shown + mark(self.p_value, self.better)
+    shown += mark(self.p_value, self.better)
+    return shown + ("+" if self.beats_all else "")
 
 
 # (entry, system, part, metric) -> summary, or None if there is no such run.
@@ -101,13 +112,19 @@ def check(layout: Mapping[str, Any], entries: Sequence[str], path: str) -> None:
   kind = layout.get("kind")
   if kind not in KINDS:
     raise InputError(f"LAYOUT kind '{kind}' is none of {KINDS}", path=path)
-  for entry, _ in places(layout):
+  try:
+    named = places(layout)
+    titles, *_ = [layout[name] for name in _NEEDED[kind]]
+  except (KeyError, TypeError, ValueError) as error:
+    raise InputError(
+      f"LAYOUT of kind '{kind}' is malformed: {error!r}", path=path
+    ) from error
+  for entry, _ in named:
     if entry not in entries:
       raise InputError(f"LAYOUT names '{entry}', not an entry", path=path)
   if kind not in ("rows", "grid"):
     return
   # Labels, entry and system; or a label and the cells.
-  titles = layout["headings"] if kind == "rows" else layout["columns"]
   wanted = len(titles) + (2 if kind == "rows" else 1)
   for number, row in enumerate(layout["rows"], start=1):
     if len(row) != wanted:

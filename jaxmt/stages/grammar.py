@@ -65,6 +65,15 @@ def parse_trees(lines: list[str], *, binarize: bool) -> Trees:
   return binarize_left_heavy(parsed) if binarize else parsed
 
 
+def check_without_trees(config: GrammarStageConfig) -> None:
+  """Raises `InputError` if the rules need trees, which are not there."""
+  if config.kind in ("t2s", "joint"):
+    raise InputError(
+      f"config key 'grammar.kind': '{config.kind}' needs trees of the"
+      " training source ('data.files.train_trees')"
+    )
+
+
 def extract(
   config: GrammarStageConfig, *, corpus: dict[str, Any], links: dict[str, Any]
 ) -> dict[str, Any]:
@@ -93,10 +102,7 @@ def extract(
     )
   if config.kind in ("t2s", "joint"):
     if "train_trees" not in corpus:
-      raise InputError(
-        f"config key 'grammar.kind': '{config.kind}' needs trees of the"
-        " training source ('data.files.train_trees')"
-      )
+      check_without_trees(config)
     trees = parse_trees(corpus["train_trees"], binarize=config.binarize)
     extractors.append(functools.partial(ghkm.tree_rules, options=config.trees))
   made = extraction.extract(

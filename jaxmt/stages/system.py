@@ -41,7 +41,7 @@ class SearchStageConfig:
   span: int = 10
   targets: int = 20
   batch_cells: int = 4096
-  threads: int = 0
+  threads: int = dataclasses.field(default=0, metadata={"matters": False})
 
 
 def check(config: SearchStageConfig) -> None:

@@ -98,6 +98,8 @@ def learn(
     theta=theta,
   )
   place = _place(config.theta, workplace or Workplace())
+  if place.process == 0:
+    _warn(config.theta)
   options: dict[str, Any] = {"store": partial, "place": place}
   if place.process:
     learned = baselines.train(model, bitext, config.theta, **options)
@@ -118,6 +120,18 @@ def learn(
     "history": history,
     "metrics": _metrics(history),
   }
+
+
+def _warn(config: ThetaConfig) -> None:
+  """Says if ranks that matter lie behind the beam of training."""
+  behind = config.k + config.margin
+  if config.method != "loss-augmented" or not config.alpha1:
+    return
+  if config.train_beam <= behind:
+    progress.say(
+      f"  warning: the beam loss rises up to rank {behind} (k + margin), but"
+      f" training keeps {config.train_beam} hypotheses (train_beam)"
+    )
 
 
 def _tune_score(config: SearchStageConfig, *, corpus, **made) -> dict[str, Any]:

@@ -154,6 +154,9 @@ def count_forced(
 ) -> Counted:
   """Counts the derivations that reach the references of a shard.
 
+  Where own counts are left out, rules that only the sentence has are not there:
+  a reference that nothing else reaches is not reached.
+
   Args:
     shard: which sentences.
     work: everything else.
@@ -164,7 +167,7 @@ def count_forced(
   del lm, mesh, guard
   rules = force.make_rules(work.model)
   provenance, alone = work.bitext.provenance, None
-  if work.config.leave_one_out == "singletons" and provenance is not None:
+  if work.config.leave_one_out != "none" and provenance is not None:
     alone = force.own_rules(provenance)
   counted, start = [], 0
   for rows in shard.batches:
@@ -187,7 +190,8 @@ def _force(work: Work, rows, own, rules, excluded) -> Counted:
     excluded=excluded,
   )
   forest = found.forest
-  if excluded is None and own is not None and work.held is not None:
-    forest = leave_one_out.hold_out_forest(forest, own, work.held, rows)
+  held = work.held
+  if own is not None and held is not None and held.kind == "counts":
+    forest = leave_one_out.hold_out_forest(forest, own, held, rows)
   chosen = select.select_all(work.model, source, forest, work.config)
   return decoding.count(work, rows, forest, chosen)

@@ -6,6 +6,7 @@ equations, figures and sections are its.
 """
 
 import dataclasses
+import math
 
 from jaxmt.train import losses
 
@@ -57,12 +58,14 @@ class ThetaConfig:
       posteriors.
     fallback: what a sentence without admissible derivation gives: the counts
       it gave at "extraction", some twenty times as many as other sentences
-      give; the same "scaled" to the number of rules of its best derivation;
-      that derivation, though it is not admissible ("nearest"); or nothing
-      ("skip").
+      give; the same "scaled" to the number of rules of its best derivation,
+      to that of its words if it has none; that derivation, though it is not
+      admissible ("nearest"); or nothing ("skip").
     leave_one_out: "counts" takes a sentence's own counts out of the θ it is
-      decoded with, "singletons" forbids rules that only it has, "none" does
-      neither.
+      decoded with, "singletons" forbids rules that only it has (a word no
+      other sentence has can still be translated, as a last resort), "none"
+      does neither. Derivations that must reach the reference do without rules
+      that only the sentence has, in both.
     searn_weight: share of what the search finds, in "searn".
     train_beam: hypotheses per cell in training; well over k + margin.
     train_pop: candidates scored per cell in training.
@@ -94,7 +97,7 @@ class ThetaConfig:
   train_pop: int = 250
   state: str = "lm"
   shard: int = 128
-  workers: int = 2
+  workers: int = dataclasses.field(default=2, metadata={"matters": False})
   batch_cells: int = 4096
 
 
@@ -132,10 +135,10 @@ def check(config: ThetaConfig) -> None:
     "alpha",
     "scale",
   ):
-    if getattr(config, name) < 0:
-      raise ValueError(f"{name} must not be negative")
-  if not config.posterior_scale > 0:
-    raise ValueError("posterior_scale must be more than 0")
+    if not 0 <= getattr(config, name) < math.inf:
+      raise ValueError(f"{name} must be finite and not negative")
+  if not 0 < config.posterior_scale < math.inf:
+    raise ValueError("posterior_scale must be finite and more than 0")
   if not 0 <= config.searn_weight <= 1:
     raise ValueError("searn_weight must be between 0 and 1")
   if config.train_pop < config.train_beam:

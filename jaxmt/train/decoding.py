@@ -307,7 +307,8 @@ def count(
     instead = counts_lib.from_provenance(provenance, rows[lost])
     if work.config.fallback == "scaled":
       used = chosen.nearest.lengths[lost] - 1.0  # the goal is no rule
-      instead = counts_lib.scaled(instead, np.maximum(used, 1.0))
+      words = work.bitext.source.ids.lengths[rows[lost]]
+      instead = counts_lib.scaled(instead, np.where(used > 0, used, words))
     made = counts_lib.replace(made, np.flatnonzero(lost), instead)
   return Counted(
     made=made,

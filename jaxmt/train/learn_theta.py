@@ -31,6 +31,7 @@ from jaxmt.chart.model import Model
 from jaxmt.chart.search import SearchConfig
 from jaxmt.data.ragged import Ragged
 from jaxmt.grammar import estimate
+from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.rows import ONE
 from jaxmt.lm import automaton
@@ -295,6 +296,8 @@ def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
     groups=groups,
     alpha=alpha,
     weights=leave_one_out.theta_weights(model.weights),
+    one_word=(tables.arity(model.table) == 0)
+    & (model.table.source.lengths == 1),
     alone=None if first else force.own_rules(bitext.provenance),
   )
 

@@ -24,6 +24,7 @@ from jaxmt.grammar.estimate import FLOOR, Groups, Totals
 from jaxmt.grammar.rows import ONE
 from jaxmt.train.counts import Contributions
 
+LAST = -1e4  # what costs so much is a last resort
 _NOTHING = 0.5 / ONE  # less than a unit is rounding
 
 
@@ -37,6 +38,7 @@ class HeldOut:
     groups: of the same rules.
     alpha: what smoothing added to each of them.
     weights: of the five features in the order of `estimate.THETA`, `[5]`.
+    one_word: rules that translate one word by itself, bool `[R]`.
     alone: for every sentence of the training text the rules that it alone gave
       at extraction, N rows; None if the counts are those of extraction.
   """
@@ -46,6 +48,7 @@ class HeldOut:
   groups: Groups
   alpha: float
   weights: np.ndarray
+  one_word: np.ndarray
   alone: Ragged | None = None
 
 
@@ -79,15 +82,11 @@ def hold_out(
 def hold_out_forest(
   forest: Forest, own: Contributions, held: HeldOut, rows: np.ndarray
 ) -> Forest:
-  """Returns the forest with scores without the sentences' own counts.
-
-  Edges of forbidden rules get a score so low that they are used only where
-  there is no other derivation.
-  """
+  """Returns the forest with scores without the sentences' own counts."""
   edges = np.diff(forest.edge_offsets[forest.node_offsets])
   sentence = np.repeat(np.arange(len(forest)), edges)
   change = changes(forest.rule, sentence, own, held, rows)
-  score = (forest.score + np.maximum(change, -1e4)).astype(np.float32)
+  score = (forest.score + np.maximum(change, LAST)).astype(np.float32)
   return dataclasses.replace(forest, score=score)
 
 
@@ -114,7 +113,8 @@ def changes(
     rows: numbers of the sentences in the training text, int `[B]`.
 
   Returns:
-    float32 `[N]`; `NONE` for a forbidden rule.
+    float32 `[N]`; `NONE` for a forbidden rule, `LAST` for one that translates
+    a single word, so that every sentence keeps a derivation.
   """
   total, groups = held.total, held.groups
   alone = Ragged(
@@ -139,6 +139,7 @@ def changes(
       np.asarray(total.target_pairs, np.float64),
     ),
     np.asarray(held.weights, np.float64),
+    np.asarray(held.one_word, np.bool_),
     held.kind == "singletons",
     float(held.alpha),
   )
@@ -165,6 +166,7 @@ def _changes(
   pair_rules,
   totals,
   weights,
+  one_word,
   forbid,
   alpha,
 ):
@@ -219,7 +221,7 @@ def _changes(
       rest, rest_both = one - o_rule[which], both - o_pair[p]
       if forbid:
         if o_rule[which] > 0 and rest < _NOTHING:
-          out[place - 1] = NONE
+          out[place - 1] = LAST if one_word[which] else NONE
         continue
       total = weights[0] * _shift(
         both, t_tpair[t], rest_both, t_tpair[t] - o_tpair[t]

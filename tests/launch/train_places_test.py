@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -39,23 +40,29 @@ FLAGS = (
 )
 
 
-def start(workdir, *flags):
+def start(workdir, *flags, program=("launch/train.py",)):
   """Starts `launch/train.py` where the processor counts as one device."""
-  command = [sys.executable, "launch/train.py", *FLAGS]
+  command = [sys.executable, *program, *FLAGS]
   return subprocess.Popen(
     [*command, f"--workdir={workdir}", *flags],
     cwd=util.ROOT,
     stdout=subprocess.PIPE,
     stderr=subprocess.PIPE,
     text=True,
-    env={**os.environ, "JAX_NUM_CPU_DEVICES": "1"},
+    env={
+      **os.environ,
+      "JAX_NUM_CPU_DEVICES": "1",
+      "PYTHONPATH": str(util.ROOT),
+    },
   )
 
 
 def finish(*running):
   """Waits for processes; returns what they said on standard error."""
   try:
-    said = [process.communicate(timeout=300)[1] for process in running]
+    said = [
+      process.communicate(timeout=util.PATIENCE)[1] for process in running
+    ]
   finally:
     for process in running:
       process.kill()
@@ -64,14 +71,14 @@ def finish(*running):
   return said
 
 
-def processes(workdir, number=2):
+def processes(workdir, number=2, **options):
   """Starts `launch/train.py` in several processes."""
   with socket.socket() as free:
     free.bind(("localhost", 0))
     port = free.getsockname()[1]
   common = (f"--coordinator=localhost:{port}", f"--num_processes={number}")
   return [
-    start(workdir, *common, f"--process_id={process}")
+    start(workdir, *common, f"--process_id={process}", **options)
     for process in range(number)
   ]
 
@@ -143,14 +150,12 @@ def test_two_processes_change_nothing(alone, tmp_path):
 @pytest.mark.slow
 def test_killed_processes_go_on_together(alone, tmp_path):
   workdir = without_theta(alone, tmp_path)
-  running = processes(workdir)
-  assert running[0].stderr is not None
-  for line in running[0].stderr:
-    if "iteration 0" in line:
-      break
-  for process in running:
-    process.kill()
-    process.communicate(timeout=60)
+  deadly = ("tests/reference/killable_train.py", "iteration1-shard")
+  running = processes(workdir, program=deadly)
+  running[0].communicate(timeout=util.PATIENCE)
+  assert running[0].returncode == -signal.SIGKILL
+  running[1].kill()
+  running[1].communicate(timeout=util.PATIENCE)
   assert not list((workdir / "artefacts").glob("theta-*"))
   (folder,) = (workdir / "artefacts" / ".partial").glob("theta-*")
   assert (folder / "iteration0").is_dir()

@@ -1,8 +1,6 @@
 """Whole experiments: results, SIGKILL and resume, studies, bad configs."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -89,19 +87,13 @@ def test_results_table_and_report(whole):
 
 @pytest.mark.parametrize("stage", ["corpus", "tune-primary", "evaluate-test"])
 def test_sigkill_in_a_stage_then_resume(whole, tmp_path, stage):
-  with subprocess.Popen(
-    [sys.executable, "launch/train.py", *TINY, f"--workdir={tmp_path}"],
-    cwd=util.ROOT,
-    stdout=subprocess.DEVNULL,
-    stderr=subprocess.PIPE,
-    text=True,
-  ) as running:
-    assert running.stderr is not None
-    for line in running.stderr:
-      if line == f"[{stage}] running\n":
-        running.kill()
-        break
-    assert running.wait(60) == -9
+  entry = "round2" if stage == "tune-primary" else stage
+  died = util.run_program(
+    "tests/reference/killable_train.py", entry, *TINY, f"--workdir={tmp_path}"
+  )
+  assert died.returncode == -9
+  assert f"[{stage}] running" in died.stderr
+  assert f"[{stage}] done" not in died.stderr
   assert not (tmp_path / "results.json").exists()
   resumed = train(tmp_path)
   assert resumed.returncode == 0, resumed.stderr
@@ -157,7 +149,7 @@ def test_seed_and_direction_change_the_corpus(tmp_path):
     (["--config.tune.options=('a=1',)"], "no option 'a'"),
     (["--config.systems=('forced',)"], "'primary' comes first"),
     (["--config.systems=('primary','magic')"], "no 'magic'"),
-    (["--config.theta.k=0"], "k must be at least 1"),
+    (["--config.theta.k=-1"], "k must be at least 1"),
     (["--config.interpolation=2.0"], "not between 0 and 1"),
     (["--config.theta.counts=viterbi"], "config.theta.counts"),
   ],
@@ -171,6 +163,26 @@ def test_bad_configs_exit_2_with_one_line(tmp_path, flags, message):
   assert message in done.stderr
   assert done.stderr.count("\n") == 1
   assert not (tmp_path / "results.json").exists()
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    ("x = (", "c.py:1: "),
+    ("import nowhere", "c.py:1: ModuleNotFoundError"),
+    ("def get_config():\n  return 1 / 0", "c.py:2: ZeroDivisionError"),
+    ("def get_config():\n  return {}['a']", "c.py:2: KeyError"),
+    ("def get_config():\n  return 3", "returns no ConfigDict"),
+  ],
+)
+def test_errors_of_a_config_file_are_one_line(tmp_path, text, message):
+  (tmp_path / "c.py").write_text(text + "\n")
+  done = util.run_program(
+    "launch/train.py", f"--config={tmp_path / 'c.py'}", f"--workdir={tmp_path}"
+  )
+  assert done.returncode == 2
+  assert message in done.stderr
+  assert done.stderr.count("\n") == 1
 
 
 def own_corpus(tmp_path):

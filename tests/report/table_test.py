@@ -103,6 +103,29 @@ def test_gains_of_different_test_sets_are_not_shown(tmp_path):
   assert f"{WORSE.mean() - 5.0:+.2f}" not in table(workdir)
 
 
+def test_a_plus_marks_what_beats_all_of_several(tmp_path):
+  workdir = tmp_path / "w"
+  texts = ["a", "b", "c", "d"]
+  write(workdir, BETTER, texts)
+  for number in range(len(texts)):  # a second system, of both entries
+    for entry in ("base", "own"):
+      folder = workdir / entry / f"s{number}"
+      with np.load(folder / "statistics.npz") as arrays:
+        mine = arrays["x/ter"]
+      other = np.stack([np.full(30, 5.0), mine[:, 1]], axis=1)
+      np.savez(folder / "statistics.npz", **{"x/ter": mine, "y/ter": other})
+      scores = {"x": {"ter": mine[:, 0].mean()}, "y": {"ter": 5.0}}
+      change(folder / "results.json", systems=scores)
+  shown = f"{BETTER.mean():.2f} ± 0.00"
+  for against, want in ((["y"], "+"), (["y", "z"], ""), (["x"], "")):
+    change(workdir / "study.json", layout={**ROWS, "against": against})
+    text = table(workdir)
+    mark = text.split(shown)[1].split()[0] if shown in text else None
+    assert mark is not None and ("+" in mark) == bool(want)
+  done = util.run_program("tools/table.py", str(workdir))
+  assert "+ better than each of x" in done.stdout
+
+
 def test_runs_of_another_version_are_left_out(tmp_path):
   workdir = tmp_path / "w"
   write(workdir, BETTER, ["a"])

@@ -359,6 +359,7 @@ def test_leaving_one_out_makes_a_difference_and_needs_provenance(learned):
     config = dataclasses.replace(CONFIG, leave_one_out=kind)
     got = learn(config)
     assert got.history[0]["sentences"] == 10
+    assert got.history[0]["without_derivation"] == 0
     assert not np.array_equal(got.counts, learned.counts)
     model, bitext = tiny.make()
     bare = dataclasses.replace(bitext, provenance=None)

@@ -92,8 +92,28 @@ def test_forced_without_own_singletons_reaches_less(world):
   free = train(world, method="forced")
   held = train(world, method="forced", leave_one_out="singletons")
   assert held.history[0]["admissible"] < free.history[0]["admissible"]
+  # Taking own counts out leaves nothing of a rule nobody else has.
   soft = train(world, method="forced", leave_one_out="counts")
-  assert soft.history[0]["admissible"] == free.history[0]["admissible"]
+  assert soft.history[0]["admissible"] == held.history[0]["admissible"]
+  _, bitext = world
+  alone = np.unique(force.own_rules(bitext.provenance).flat)
+  assert free.counts[alone].any() and not soft.counts[alone].any()
+
+
+def test_unreached_sentences_fall_back_on_as_many_counts_as_words(world):
+  model, bitext = world
+  how = {"method": "forced", "leave_one_out": "counts"}
+  bare, full = train(world, **how), train(world, fallback="scaled", **how)
+  found = force.force(
+    model,
+    bitext.source,
+    list(bitext.lines),
+    excluded=force.own_rules(bitext.provenance),
+  )
+  words = bitext.source.ids.lengths[~found.reached].sum()
+  assert words > 0
+  added = (full.counts - bare.counts).sum() / ONE
+  np.testing.assert_allclose(added, words, rtol=1e-6)
 
 
 def test_searn_mixes_forced_and_seen(world):
