@@ -64,3 +64,28 @@ def test_an_unknown_system_is_one_line(run):
   assert "no stage 'mix-magic-2'" in done.stderr
   config = json.loads((run / "run.json").read_text())["config"]
   assert config["epochs"] == 2
+
+
+@pytest.mark.parametrize(
+  ("metrics", "record", "message"),
+  [
+    ('{"stage": "corp', "{}", "metrics.jsonl:1: not JSON"),
+    ('{"stage": "corpus"}', "{}", "metrics.jsonl:1: has no 'key'"),
+    ("", "[]", "run.json: has no 'config'"),
+    ("", "{", "run.json: not JSON"),
+  ],
+)
+def test_a_damaged_run_is_one_line(tmp_path, metrics, record, message):
+  (tmp_path / "metrics.jsonl").write_text(metrics)
+  (tmp_path / "run.json").write_text(record)
+  done = explain(tmp_path)
+  assert done.returncode == 2
+  assert message in done.stderr
+  assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("flag", ["--beam=-3", "--number=0", "--pop=0"])
+def test_impossible_sizes_are_refused(tmp_path, flag):
+  done = explain(tmp_path, flag)
+  assert done.returncode == 2
+  assert flag.partition("=")[0].lstrip("-") in done.stderr
