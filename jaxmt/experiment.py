@@ -312,7 +312,8 @@ def _systems(
       warm = before and config.warm_start
       start = {"start": before["tune"]} if warm else {}
       if trained:
-        learned = _learned(run, config, name, mark, before, shared)
+        settings = _theta_config(config, name, last=epoch + 1 == config.epochs)
+        learned = _learned(run, settings, mark, before, shared)
         stages |= {"learned": learned, "theta": learned}
         if epoch == config.epochs - 1:
           stages["theta"] = _mixed(run, config, mark, learned, shared)
@@ -339,15 +340,20 @@ def _systems(
   return made
 
 
-def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
+def _theta_config(
+  config: ExperimentConfig, name: str, *, last: bool = True
+) -> ThetaStageConfig:
   theta = systems.theta_config(name, config.theta)
-  return ThetaStageConfig(theta=theta, search=config.search)
+  return ThetaStageConfig(
+    theta=theta,
+    search=config.search,
+    keep_own=theta.leave_one_out == "counts" and not last,
+  )
 
 
 def _learned(
   run: Run,
-  config: ExperimentConfig,
-  name: str,
+  config: ThetaStageConfig,
   mark: str,
   before: dict[str, Artefact],
   shared: dict[str, Artefact],
@@ -357,7 +363,7 @@ def _learned(
   return run.shared_stage(
     f"theta-{mark}",
     theta_stage.learn,
-    config=_theta_config(config, name),
+    config=config,
     tuned=before["tune"],
     **shared,
     **earlier,

@@ -20,10 +20,10 @@ from jaxmt.metrics import evaluation
 from jaxmt.runner import Runner
 from jaxmt.stages import decode, system
 from jaxmt.stages.system import SearchStageConfig
-from jaxmt.train import baselines, decoding
+from jaxmt.train import baselines, decoding, kept_shards
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.decoding import Bitext
-from jaxmt.train.learn_theta import Learned, Place
+from jaxmt.train.learn_theta import Before, Learned, Place
 from jaxmt.train.store import Store
 
 
@@ -34,12 +34,15 @@ class ThetaStageConfig:
   Attributes:
     theta: the method and its settings, the sizes of the training search too.
     search: limits of matching; its beam is that of decoding, not used here.
+    keep_own: whether another epoch follows that leaves own counts out, and
+      needs to know what each sentence gave.
   """
 
   theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
   search: SearchStageConfig = dataclasses.field(
     default_factory=SearchStageConfig
   )
+  keep_own: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,14 +83,17 @@ def learn(
     grammar: from `jaxmt.stages.grammar`, R rules.
     lm: from `jaxmt.stages.lm`.
     tuned: "weights", from `jaxmt.stages.tuning`.
-    theta: "theta" to start from, if not the grammar's own.
+    theta: "theta" to start from, if not the grammar's own; with "own_..." it
+      is known what each sentence gave to it.
     partial: keeps finished shards and iterations, to go on from.
     workplace: see `Workplace`.
 
   Returns:
     "theta": natural logs, float32 `[R, 5]`; "counts": what they were estimated
     from in units of 2^-32, int64 `[R]`; "history": one record per iteration
-    (see `learn_theta.describe`); "metrics": the same in short.
+    (see `learn_theta.describe`); "metrics": the same in short; if asked for
+    and known, "own_rules", "own_offsets" and "own_units", what each sentence
+    gave.
   """
   model, bitext = training_model(
     config.search,
@@ -100,7 +106,12 @@ def learn(
   place = _place(config.theta, workplace or Workplace())
   if place.process == 0:
     _warn(config.theta)
-  options: dict[str, Any] = {"store": partial, "place": place}
+  options: dict[str, Any] = {
+    "store": partial,
+    "place": place,
+    "before": _before(theta or {}),
+    "keep_own": config.keep_own,
+  }
   if place.process:
     learned = baselines.train(model, bitext, config.theta, **options)
   else:
@@ -114,12 +125,23 @@ def learn(
     )
     learned = _reported(model, bitext, config.theta, options)
   history = list(learned.history)
+  own = kept_shards.own_values(learned.own) if learned.own else {}
   return {
     "theta": learned.theta,
     "counts": learned.counts,
     "history": history,
     "metrics": _metrics(history),
+    **{f"own_{name}": values for name, values in own.items()},
   }
+
+
+def _before(theta: Mapping[str, Any]) -> Before | None:
+  """What the epoch before left, if it left all."""
+  if "own_rules" not in theta:
+    return None
+  names = ("rules", "offsets", "units")
+  own = kept_shards.own_of({name: theta[f"own_{name}"] for name in names})
+  return Before(counts=np.asarray(theta["counts"]), own=own)
 
 
 def _warn(config: ThetaConfig) -> None:

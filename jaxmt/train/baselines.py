@@ -36,7 +36,7 @@ from jaxmt.train import counts as counts_lib
 from jaxmt.train import decoding, learn_theta, leave_one_out, select
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.decoding import Bitext, Counted, Guard, Shard, Work
-from jaxmt.train.learn_theta import Judge, Learned, Place
+from jaxmt.train.learn_theta import Before, Judge, Learned, Place
 from jaxmt.train.store import Store
 
 Report = Callable[[dict[str, Any]], None]
@@ -52,6 +52,8 @@ def train(
   place: Place | None = None,
   on_iteration: Report = lambda record: None,
   judge: Judge = lambda theta: {},
+  before: Before | None = None,
+  keep_own: bool = False,
 ) -> Learned:
   """Estimates θ by any method.
 
@@ -64,10 +66,12 @@ def train(
     place: where to work.
     on_iteration: called with each iteration's record.
     judge: see `learn_theta.learn`.
+    before: see `learn_theta.learn`, as the next; SEARN can do neither.
+    keep_own: see above.
   """
   check_needs(config, provenance=bitext.provenance is not None)
   groups = estimate.group_rules(model.table)
-  options = {
+  options: dict[str, Any] = {
     "groups": groups,
     "search": search,
     "store": store,
@@ -77,6 +81,8 @@ def train(
   }
   if config.method == "primary":
     return primary(model, config, groups)
+  if config.method != "searn":
+    options |= {"before": before, "keep_own": keep_own}
   if config.method in ("loss-augmented", "best-bleu"):
     return learn_theta.learn(model, bitext, config, **options)
   if config.method == "likelihood":

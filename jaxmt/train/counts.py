@@ -166,11 +166,16 @@ def replace(
   both = concatenate([made, others])
   order = np.arange(len(made))
   order[sentences] = len(made) + np.arange(len(sentences))
-  place = Ragged(flat=np.arange(len(both.units)), offsets=both.rules.offsets)
-  taken = ragged.select(place, order)
+  return select(both, order)
+
+
+def select(made: Contributions, sentences: np.ndarray) -> Contributions:
+  """Returns the rows of some sentences, int `[n]`, in their order."""
+  place = Ragged(flat=np.arange(len(made.units)), offsets=made.rules.offsets)
+  taken = ragged.select(place, sentences)
   return Contributions(
-    rules=Ragged(flat=both.rules.flat[taken.flat], offsets=taken.offsets),
-    units=both.units[taken.flat],
+    rules=Ragged(flat=made.rules.flat[taken.flat], offsets=taken.offsets),
+    units=made.units[taken.flat],
   )
 
 

@@ -114,10 +114,17 @@ def learn(
     raise ValueError("at least 1 epoch")
   first = theta_features(model)
   history: list[dict[str, Any]] = []
-  theta = first
-  for _ in range(epochs):
-    learned = baselines.train(model, bitext, config, place=place)
-    theta = learned.theta
+  theta, before = first, None
+  for epoch in range(epochs):
+    learned = baselines.train(
+      model,
+      bitext,
+      config,
+      place=place,
+      before=before,
+      keep_own=config.leave_one_out == "counts" and epoch + 1 < epochs,
+    )
+    theta, before = learned.theta, learn_theta.before_of(learned)
     weights, notes = tune(learn_theta.with_theta(model, theta))
     model = learn_theta.with_theta(models.with_weights(model, weights), theta)
     history.append({"theta": list(learned.history), "tune": notes})

@@ -29,7 +29,6 @@ from jaxmt.chart import force
 from jaxmt.chart import model as models
 from jaxmt.chart.model import Model
 from jaxmt.chart.search import SearchConfig
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
@@ -37,7 +36,7 @@ from jaxmt.grammar.rows import ONE
 from jaxmt.lm import automaton
 from jaxmt.runner import Runner
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import decoding, leave_one_out
+from jaxmt.train import decoding, kept_shards, leave_one_out
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.decoding import Bitext, Counted, Shard, Work
@@ -60,11 +59,28 @@ class Learned:
       `[R]`.
     history: one record for each iteration, see `describe`; those of an earlier
       run only in the first process.
+    own: what each sentence gave to the counts, N rows, if it was asked for and
+      is known; only in the first process.
   """
 
   theta: np.ndarray
   counts: np.ndarray
   history: tuple[dict[str, Any], ...]
+  own: Contributions | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Before:
+  """The counts that training starts from, in later epochs.
+
+  Attributes:
+    counts: in units of 1 / `rows.ONE`, int64 `[R]`; with `ThetaConfig.alpha`
+      they make the θ of the model.
+    own: what each sentence gave to them, N rows.
+  """
+
+  counts: np.ndarray
+  own: Contributions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,6 +118,8 @@ def learn(
   shard_function: ShardFunction = decoding.count_shard,
   mix: Callable[[np.ndarray], np.ndarray] = lambda theta: theta,
   name: str = "iteration",
+  before: Before | None = None,
+  keep_own: bool = False,
 ) -> Learned:
   """Learns θ in `config.iterations` iterations.
 
@@ -118,6 +136,10 @@ def learn(
     shard_function: what a shard gives; `decoding.count_shard` searches it.
     mix: what becomes of each new θ before it is used.
     name: what iterations are called in the store.
+    before: what the model's θ was estimated from, if not from extraction.
+    keep_own: whether to return what each sentence gave, for `before` of an
+      epoch that follows. Where several processes work, their stores must be
+      one.
   """
   groups = groups or estimate.group_rules(model.table)
   store, place = store or Memory(), place or Place()
@@ -133,10 +155,16 @@ def learn(
   )
   mine = shards[place.process :: place.processes]
   counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
+  if before is not None:
+    counts = before.counts
   start, counts, history = _finished(store, name, config, counts, place, mine)
   for record in history:
     on_iteration(record)
   theta: np.ndarray | None = None
+  kept: Contributions | None = None
+  if keep_own and start == config.iterations and place.process == 0:
+    last = store.get(f"{name}{start - 1}") or {}
+    kept = kept_shards.own_of(last) if "rules" in last else None
   if start:
     _forget(store, mine, config, name, start - 1)
     theta = mix(theta_of(counts, groups, config))
@@ -146,13 +174,14 @@ def learn(
       bitext=bitext,
       config=config,
       search=search,
-      held=_held(model, bitext, config, groups, counts, number),
+      held=_held(model, bitext, config, groups, counts, number, before),
       per_sentence=config.leave_one_out == "counts",
     )
-    own = _own(work, mine, store, name, number)
+    own = _own(work, mine, store, name, number, before)
     since = place.clock() if place.clock else 0.0
     resumed = any(
-      store.get(_entry(name, number, shard)) is not None for shard in mine
+      store.get(kept_shards.entry(name, number, shard)) is not None
+      for shard in mine
     )
     counted = _map(shard_function, own, work, store, place, name, number)
     counts, values = _reduce(counted, mine, work, place)
@@ -163,9 +192,13 @@ def learn(
       record["seconds"] = round(seconds, 3)
       record["sentences_per_second"] = round(len(bitext) / seconds, 3)
     theta = mix(theta_of(counts, groups, config))
-    if place.process == 0:
+    if place.process == 0:  # whose sums say that all shards are there
       record |= judge(theta)
-      store.put(f"{name}{number}", {"counts": counts, "record": record})
+      if keep_own and number + 1 == config.iterations:
+        kept = kept_shards.collect(store, name, number, shards)
+      noted: dict[str, Any] = {"counts": counts, "record": record}
+      noted |= {} if kept is None else kept_shards.own_values(kept)
+      store.put(f"{name}{number}", noted)
     _meet(place)  # nobody may forget what a run without this record needs
     _forget(store, mine, config, name, number)
     history.append(record)
@@ -174,8 +207,18 @@ def learn(
   if theta is None:
     theta = theta_of(counts, groups, config)
   return Learned(
-    theta=theta.astype(np.float32), counts=counts, history=tuple(history)
+    theta=theta.astype(np.float32),
+    counts=counts,
+    history=tuple(history),
+    own=kept,
   )
+
+
+def before_of(learned: Learned) -> Before | None:
+  """What an epoch that follows starts from; None if that is not known."""
+  if learned.own is None:
+    return None
+  return Before(counts=learned.counts, own=learned.own)
 
 
 def _meet(place: Place) -> None:
@@ -259,35 +302,33 @@ def _finished(
     number, counts = int(told[-1]), told[:-1]
   lost = 0
   if config.leave_one_out == "counts" and 0 < number < config.iterations:
-    last = [_entry(name, number - 1, shard) for shard in shards]
+    last = [kept_shards.entry(name, number - 1, shard) for shard in shards]
     lost = sum(store.get(entry) is None for entry in last)
   if place.processes > 1:
     lost = int(parallel.sum_over_processes(np.array([lost]))[0])
   return (0, first, []) if lost else (number, counts, history)
 
 
-def _entry(name: str, number: int, shard: Shard) -> str:
-  """What a shard of an iteration is called in the store."""
-  return f"{name}{number}-shard{shard.number}"
-
-
-def _held(model, bitext, config, groups, counts, number) -> HeldOut | None:
+def _held(
+  model, bitext, config, groups, counts, number, before
+) -> HeldOut | None:
   """What leaving one out needs in an iteration.
 
-  Own counts can be taken out of the θ they are in: of extraction's, or of the
-  iteration before. If training starts from another θ (of an earlier epoch, or
-  smoothed), what its sentences gave to it is not known any more: then the first
-  iteration forbids the rules that only the sentence has.
+  Own counts can be taken out of the θ they are in: of extraction's, of the
+  iteration before, or of the epoch `before`. If training starts from another θ
+  (a mixture, or smoothed), what its sentences gave to it is not known any more:
+  then the first iteration forbids the rules that only the sentence has.
   """
   kind = config.leave_one_out
   if kind == "none":
     return None
   if bitext.provenance is None:
     raise ValueError("leaving one out needs provenance")
-  if kind == "counts" and number == 0 and not _extracted(model, groups):
+  known = number > 0 or before is not None or _extracted(model, groups)
+  if kind == "counts" and not known:
     kind = "singletons"
   # Of extraction there is no smoothing; singletons are always its own.
-  first = number == 0 or kind == "singletons"
+  first = (number == 0 and before is None) or kind == "singletons"
   now = np.asarray(model.table.counts) if first else counts / ONE
   alpha = 0.0 if first else config.alpha
   return HeldOut(
@@ -310,17 +351,22 @@ def _extracted(model: Model, groups: Groups) -> bool:
   return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
 
 
-def _own(work, shards, store, name: str, number: int) -> list[Shard]:
+def _own(work, shards, store, name, number: int, before) -> list[Shard]:
   """The shards with what their sentences gave to the counts in use."""
   if work.held is None:
     return shards
-  if number == 0 or work.held.kind == "singletons":
+  if number == 0 and before is not None and work.held.kind == "counts":
+    given = [counts_lib.select(before.own, shard.rows) for shard in shards]
+  elif number == 0 or work.held.kind == "singletons":
     given = [
       counts_lib.from_provenance(work.bitext.provenance, shard.rows)
       for shard in shards
     ]
   else:
-    given = [_load(store, _entry(name, number - 1, s)).made for s in shards]
+    given = [
+      kept_shards.load(store, kept_shards.entry(name, number - 1, s)).made
+      for s in shards
+    ]
   return [
     dataclasses.replace(shard, own=own)
     for shard, own in zip(shards, given, strict=True)
@@ -331,8 +377,9 @@ def _map(
   function, shards, work, store, place, name: str, number: int
 ) -> Iterator[Counted]:
   """Yields what each shard gives, in order, from the store if it is there."""
-  known = {s.number: store.get(_entry(name, number, s)) for s in shards}
-  waiting = [shard for shard in shards if known[shard.number] is None]
+  entries = [kept_shards.entry(name, number, shard) for shard in shards]
+  known = [store.get(entry) is not None for entry in entries]
+  waiting = [s for s, there in zip(shards, known, strict=True) if not there]
   bound = functools.partial(function, work=work)
   if place.runner.kind != "ray":
     bound = functools.partial(
@@ -343,50 +390,23 @@ def _map(
     )
   with runner_lib.session(place.runner):
     made = runner_lib.map_shards(bound, waiting, runner=place.runner)
-    for shard in shards:
-      entry = _entry(name, number, shard)
-      if known[shard.number] is None:
+    for shard, entry, there in zip(shards, entries, known, strict=True):
+      if not there:
         counted = next(made)
-        store.put(entry, _values(counted))
+        kept_shards.put(store, entry, counted)
         place.on_shard(len(shard.rows))
       else:
-        counted = _load(store, entry)
+        counted = kept_shards.load(store, entry)
       yield counted
-
-
-def _values(counted: Counted) -> dict[str, np.ndarray]:
-  return {
-    "rules": counted.made.rules.flat,
-    "offsets": counted.made.rules.offsets,
-    "units": counted.made.units,
-    "values": counted.values,
-    "admissible": counted.admissible,
-    "derived": counted.derived,
-  }
-
-
-def _load(store: Store, name: str) -> Counted:
-  values = store.get(name)
-  if values is None:
-    raise ValueError(f"'{name}' is gone from the store")
-  return Counted(
-    made=Contributions(
-      rules=Ragged(flat=values["rules"], offsets=values["offsets"]),
-      units=values["units"],
-    ),
-    values=values["values"],
-    admissible=values["admissible"],
-    derived=values["derived"],
-  )
 
 
 def _forget(store, shards, config, name: str, number: int) -> None:
   """Drops what no later iteration can need."""
   kept = config.leave_one_out == "counts" and number + 1 < config.iterations
   for shard in shards:
-    store.drop(_entry(name, number - 1, shard))
+    store.drop(kept_shards.entry(name, number - 1, shard))
     if not kept:
-      store.drop(_entry(name, number, shard))
+      store.drop(kept_shards.entry(name, number, shard))
 
 
 def _reduce(counted, shards, work, place):

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+Values = Mapping[str, Any]
+
 
 class Store(Protocol):
   """Named results that are whole or absent; `checkpoint.Partial` is one."""
 
-  def get(self, name: str) -> Mapping[str, Any] | None:
+  def get(self, name: str) -> Values | None:
     """Returns the values kept under a name, None if there are none."""
 
-  def put(self, name: str, values: Mapping[str, Any]) -> None:
+  def put(self, name: str, values: Values) -> None:
     """Keeps arrays, lists of strings and JSON values under a name."""
 
   def drop(self, name: str) -> None:
@@ -21,13 +23,13 @@ class Memory:
   """A `Store` that lives as long as the process."""
 
   def __init__(self):
-    self._values: dict[str, Mapping[str, Any]] = {}
+    self._values: dict[str, Values] = {}
 
-  def get(self, name: str) -> Mapping[str, Any] | None:
+  def get(self, name: str) -> Values | None:
     """See `Store`."""
     return self._values.get(name)
 
-  def put(self, name: str, values: Mapping[str, Any]) -> None:
+  def put(self, name: str, values: Values) -> None:
     """See `Store`."""
     self._values[name] = dict(values)
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jaxmt import checkpoint
 from tests import util
 from tests.launch.train_places_test import FLAGS
 
@@ -23,6 +24,11 @@ def run(tmp_path_factory):
     f"--workdir={workdir}",
   )
   assert done.returncode == 0, done.stderr
+  # The second epoch leaves own counts out as the first one does.
+  folders = sorted((workdir / "artefacts").glob("theta-*"))
+  made = [checkpoint.read(folder)[0] for folder in folders]
+  assert [m["history"][0]["left_out"] for m in made] == ["counts", "counts"]
+  assert sum("own_rules" in m for m in made) == 1
   return workdir
 
 

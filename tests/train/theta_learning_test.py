@@ -21,6 +21,7 @@ from jaxmt.grammar import estimate
 from jaxmt.grammar.rows import ONE
 from jaxmt.runner import Runner
 from jaxmt.train import baselines, learn_model, learn_theta
+from jaxmt.train import counts as counts_lib
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.learn_theta import Place
 from jaxmt.train.store import Memory
@@ -46,6 +47,12 @@ def same(one, two):
   np.testing.assert_array_equal(one.counts, two.counts)
   np.testing.assert_array_equal(one.theta, two.theta)
   assert one.history == two.history
+  assert (one.own is None) == (two.own is None)
+  if one.own is not None:
+    np.testing.assert_array_equal(one.own.units, two.own.units)
+    for part in ("flat", "offsets"):
+      wanted = getattr(two.own.rules, part)
+      np.testing.assert_array_equal(getattr(one.own.rules, part), wanted)
 
 
 def test_theta_is_add_alpha_relative_frequency_of_the_counts(learned):
@@ -210,17 +217,18 @@ def test_killed_anywhere_it_resumes_to_the_same_bits(tmp_path, leave_one_out):
   config = dataclasses.replace(
     CONFIG, leave_one_out=leave_one_out, iterations=3, shard=4
   )
-  world = tiny.make()
-  want = learn(config, world)
+  world, keep = tiny.make(), {"keep_own": leave_one_out == "counts"}
+  want = learn(config, world, **keep)
+  assert (want.own is not None) == keep["keep_own"]
   deaths = 0
   for left in range(0, 60, 2):
     store = checkpoint.Partial(tmp_path / f"{left}")
     try:
-      learn(config, world, store=Dying(store, left))
+      learn(config, world, store=Dying(store, left), **keep)
       break
     except Killed:
       deaths += 1
-    same(learn(config, world, store=store), want)
+    same(learn(config, world, store=store, **keep), want)
   assert deaths > 8
 
 
@@ -269,9 +277,9 @@ class Meeting:
 
   def sum(self, array):
     self._arrays[int(threading.current_thread().name)] = array
-    self._barrier.wait(60)
+    self._barrier.wait(600)
     total = sum(self._arrays)
-    self._barrier.wait(60)
+    self._barrier.wait(600)
     return total
 
   def run(self, task):
@@ -303,8 +311,8 @@ def test_killed_processes_resume_in_any_number(
   config = dataclasses.replace(
     CONFIG, leave_one_out=leave_one_out, iterations=3, shard=3
   )
-  world = tiny.make()
-  want = learn(config, world)
+  world, keep = tiny.make(), leave_one_out == "counts"
+  want = learn(config, world, keep_own=keep)
 
   def together(number, folder, dying=None, left=0):
     meeting = Meeting(number)
@@ -317,7 +325,7 @@ def test_killed_processes_resume_in_any_number(
       place = Place(
         runner=Runner(kind="serial"), processes=number, process=process
       )
-      return learn(config, world, store=store, place=place)
+      return learn(config, world, store=store, place=place, keep_own=keep)
 
     return meeting.run(task)
 
@@ -379,7 +387,7 @@ def test_leaving_one_out_makes_a_difference_and_needs_provenance(learned):
 def test_own_counts_are_taken_out_of_the_theta_they_are_in(
   learned, monkeypatch, method, started
 ):
-  """In the first epoch, in later ones, and not out of a mixture."""
+  """In the first epoch, and not out of a mixture or an unknown θ."""
   seen = []
   work_of = learn_theta.Work
   monkeypatch.setattr(
@@ -401,6 +409,28 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
       theta = estimate.theta_of(work.held.total, groups, slice(None))
       used = learn_model.theta_features(work.model)
       np.testing.assert_allclose(used, theta, atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["loss-augmented", "likelihood"])
+def test_an_epoch_goes_on_where_the_one_before_ended(method):
+  """With the same weights, two epochs are as many iterations of one."""
+  config = dataclasses.replace(CONFIG, method=method, leave_one_out="counts")
+  model, bitext = tiny.make()
+  want = learn(config, (model, bitext))
+  once = dataclasses.replace(config, iterations=1)
+  first = learn(once, (model, bitext), keep_own=True)
+  assert len(first.own) == len(bitext)
+  total = np.zeros_like(first.counts)
+  counts_lib.add(total, first.own)
+  np.testing.assert_array_equal(total, first.counts)
+  then = dataclasses.replace(config, iterations=2)
+  got = learn(
+    then,
+    (learn_theta.with_theta(model, first.theta), bitext),
+    before=learn_theta.before_of(first),
+  )
+  np.testing.assert_array_equal(got.counts, want.counts)
+  assert {record["left_out"] for record in got.history} == {"counts"}
 
 
 def test_scale_leaves_best_derivations_alone():
