@@ -47,6 +47,21 @@ def load(reference: str) -> ml_collections.ConfigDict:
   return config
 
 
+def of_flag(value: Any) -> ml_collections.ConfigDict:
+  """Returns the value of a config flag, which keeps a load error until used.
+
+  Raises:
+    InputError: for such an error, or if the file made something else.
+  """
+  try:
+    usable = hasattr(value, "lock")
+  except OSError as error:
+    raise InputError(str(error)) from error
+  if not usable:
+    raise InputError("--config: get_config() returns no ConfigDict")
+  return value
+
+
 def load_module(path: str) -> types.ModuleType:
   """Imports a config or study file by its path."""
   if not pathlib.Path(path).is_file():

@@ -32,14 +32,20 @@ class InputError(ValueError):
 def failure(error: Exception, path: str) -> InputError:
   """Says what running a config file has raised, and where."""
   if isinstance(error, SyntaxError):
-    return InputError(error.msg, path=path, line=error.lineno)
+    return InputError(error.msg, path=error.filename, line=error.lineno)
   lines = lines_of(error, path)
   cause = f"{type(error).__name__}: {error}"
   return InputError(cause, path=path, line=lines[-1] if lines else None)
 
 
 def lines_of(error: Exception, path: str) -> list[int | None]:
-  """Lines of a file, known by its name, that the error came through."""
+  """Lines of a file outside this package that the error came through."""
+  package = __file__.rpartition("/")[0]
   frames = traceback.extract_tb(error.__traceback__)
   last = lambda name: name.rpartition("/")[2]
-  return [f.lineno for f in frames if last(f.filename) == last(path)]
+  return [
+    frame.lineno
+    for frame in frames
+    if last(frame.filename) == last(path)
+    and not frame.filename.startswith(package)
+  ]

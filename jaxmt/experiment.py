@@ -147,8 +147,6 @@ def _tree(value: Any) -> Any:
 
 def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   """Returns the checked, frozen form of a config file's values."""
-  if not hasattr(config, "lock"):
-    raise InputError("--config: get_config() returns no ConfigDict")
   frozen = config_lib.freeze(ExperimentConfig, config)
   if frozen.data.kind not in ("synthetic", "files"):
     raise InputError(
@@ -312,7 +310,7 @@ def _systems(
       warm = before and config.warm_start
       start = {"start": before["tune"]} if warm else {}
       if trained:
-        settings = _theta_config(config, name, last=epoch + 1 == config.epochs)
+        settings = _theta_config(config, name)
         learned = _learned(run, settings, mark, before, shared)
         stages |= {"learned": learned, "theta": learned}
         if epoch == config.epochs - 1:
@@ -340,14 +338,13 @@ def _systems(
   return made
 
 
-def _theta_config(
-  config: ExperimentConfig, name: str, *, last: bool = True
-) -> ThetaStageConfig:
+def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
+  """All epochs alike, so that runs of more epochs can share the first ones."""
   theta = systems.theta_config(name, config.theta)
   return ThetaStageConfig(
     theta=theta,
     search=config.search,
-    keep_own=theta.leave_one_out == "counts" and not last,
+    keep_own=theta.leave_one_out == "counts" and config.epochs > 1,
   )
 
 

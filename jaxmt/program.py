@@ -48,12 +48,11 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
 
 def _reason(error: Exception, argv: Sequence[str]) -> str:
   """What is wrong with the flags, or with the config file they name."""
-  for arg in argv:
-    path = re.match(r"--?config=([^:]*)", arg)
-    if not path or isinstance(error, ValueError):
-      continue
-    if isinstance(error, SyntaxError) or errors.lines_of(error, path[1]):
-      return str(errors.failure(error, path[1]))
+  named = re.search(r"(?:^|\0)--?config[=\0]([^:\0]*)", "\0".join(argv))
+  if named and not isinstance(error, ValueError):
+    path = named[1]
+    if isinstance(error, SyntaxError) or errors.lines_of(error, path):
+      return str(errors.failure(error, path))
   if isinstance(error, AttributeError | KeyError):  # from ml_collections
     return _unknown_config_key(error, argv)
   if isinstance(error, flags.Error | TypeError | ValueError | OSError):

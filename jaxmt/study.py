@@ -87,6 +87,10 @@ def load(path: str) -> Study:
     isinstance(changes, Mapping) for changes in ablations.values()
   ):
     raise InputError("ABLATIONS is no dict of dicts", path=path)
+  if not isinstance(module.SEEDS, tuple | list):
+    raise InputError("SEEDS is no tuple", path=path)
+  if not isinstance(module.BASE, str):
+    raise InputError("BASE is no string", path=path)
   if not ablations or not module.SEEDS:
     raise InputError("has no entry or no seed", path=path)
   baseline = getattr(module, "BASELINE", next(iter(ablations)))
@@ -99,6 +103,8 @@ def load(path: str) -> Study:
     raise InputError("WITHIN needs SYSTEM, what to compare with", path=path)
   layout = getattr(module, "LAYOUT", None)
   if layout is not None:
+    if not isinstance(layout, Mapping):
+      raise InputError("LAYOUT is no dict", path=path)
     layouts.check(layout, list(ablations), path)
   return Study(
     name=pathlib.Path(path).stem,
@@ -208,7 +214,8 @@ def read_description(workdir: pathlib.Path) -> dict[str, Any]:
     raise InputError("no study here", path=str(path)) from error
   except ValueError as error:
     raise InputError(f"not JSON: {error}", path=str(path)) from error
-  for name in ("name", "base", "note", "baseline", "entries", "seeds"):
+  needed = ("name", "base", "note", "baseline", "entries", "seeds", "versions")
+  for name in needed:
     if not isinstance(about, dict) or name not in about:
       raise InputError(f"has no '{name}'", path=str(path))
   return about
@@ -242,13 +249,15 @@ class Outcome:
 
 
 def finished(folder: pathlib.Path, version: str | None) -> bool:
-  """Whether a run has ended in `folder`, of this version; None is any."""
+  """Whether a run of this version has ended in `folder`; None is of none."""
   try:
     record = json.loads((folder / "run.json").read_bytes())
   except (OSError, ValueError):
     return False
-  same = version is None or record.get("version") == version
-  return same and record["status"] == "finished"
+  if not isinstance(record, dict) or version is None:
+    return False
+  ended = record.get("status") == "finished"
+  return ended and record.get("version") == version
 
 
 def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
@@ -288,8 +297,7 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
   for entry in about["entries"]:
     for seed in about["seeds"]:
       folder = workdir / entry / f"s{seed}"
-      version = about.get("versions", {}).get(f"{entry}/s{seed}")
-      if not finished(folder, version):
+      if not finished(folder, about["versions"].get(f"{entry}/s{seed}")):
         continue
       results = json.loads((folder / "results.json").read_bytes())
       with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:

@@ -23,6 +23,7 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
+from jaxmt import config as config_lib
 from jaxmt import (
   experiment,
   pipeline,
@@ -54,15 +55,12 @@ def main(argv: list[str]) -> None:
   del argv
   plan = study.load(program.given(_STUDY))
   workdir = pathlib.Path(program.given(_WORKDIR))
-  try:
-    trials = study.trials(plan, _CONFIG.value)
-  except OSError as error:  # the flag keeps a load error until first use
-    raise InputError(str(error)) from error
+  own = None if _CONFIG.value is None else config_lib.of_flag(_CONFIG.value)
+  trials = study.trials(plan, own)
   chosen = study.part(trials, entries=_ENTRIES.value, seeds=_SEEDS.value)
-  frozen = _freeze(trials, wanted={trial.folder for trial in chosen})
+  frozen, versions = _freeze(trials, wanted={t.folder for t in chosen})
   chosen = study.shard(chosen, _SHARD.value)
   configs = [frozen[trial.folder] for trial in chosen]
-  versions = {name: experiment.version(frozen[name]) for name in frozen}
   if _DRY_RUN.value:
     for name in (trial.folder for trial in chosen):
       done = study.finished(workdir / name, versions[name])
@@ -91,18 +89,19 @@ def main(argv: list[str]) -> None:
 
 def _freeze(
   trials: list[study.Trial], *, wanted: set[str]
-) -> dict[str, experiment.ExperimentConfig]:
-  """Configs by folder; those not wanted may be impossible and missing."""
-  frozen = {}
+) -> tuple[dict[str, experiment.ExperimentConfig], dict[str, str]]:
+  """Configs and versions; those not wanted may be impossible and missing."""
+  frozen, versions = {}, {}
   for trial in trials:
     try:
       frozen[trial.folder] = experiment.freeze(trial.config)
+      versions[trial.folder] = experiment.version(frozen[trial.folder])
     except InputError as error:
       if trial.folder in wanted:
         raise InputError(
           f"run {trial.folder}: {error} (--entries chooses others)"
         ) from error
-  return frozen
+  return frozen, versions
 
 
 def _run(workdir: pathlib.Path, name: str, config, **options) -> None:

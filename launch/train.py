@@ -16,8 +16,8 @@ same command N times with --coordinator=HOST:PORT --num_processes=N and
 from absl import flags
 from ml_collections import config_flags
 
+from jaxmt import config as config_lib
 from jaxmt import experiment, pipeline, program, workplace
-from jaxmt.errors import InputError
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "config file, with :variant if it has variants"
@@ -37,10 +37,7 @@ def main(argv: list[str]) -> None:
   del argv
   program.required(config=_CONFIG.value)
   workdir = program.given(_WORKDIR)
-  try:
-    config = experiment.freeze(_CONFIG.value)
-  except OSError as error:  # the flag keeps a load error until first use
-    raise InputError(str(error)) from error
+  config = experiment.freeze(config_lib.of_flag(_CONFIG.value))
   with workplace.enter(workdir, workers=config.theta.workers) as options:
     if options is None:  # this process has helped another one
       return

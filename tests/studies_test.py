@@ -131,6 +131,9 @@ def test_a_base_is_found_from_elsewhere(monkeypatch, tmp_path):
   [
     ("ABLATIONS = [1]", "ABLATIONS is no dict of dicts"),
     ("ABLATIONS = {'a': 1}", "ABLATIONS is no dict of dicts"),
+    ("ABLATIONS = {'a': {}}\nSEEDS = 3", "SEEDS is no tuple"),
+    ("ABLATIONS = {'a': {}}\nBASE = 3", "BASE is no string"),
+    ("ABLATIONS = {'a': {}}\nLAYOUT = 3", "LAYOUT is no dict"),
     ("ABLATIONS = {'a': {}}\nx = 1 / 0", ":4: ZeroDivisionError"),
     ("ABLATIONS = {'a': {}}\nLAYOUT = {'kind': 'rows'}", "malformed"),
     (

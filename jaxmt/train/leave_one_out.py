@@ -24,7 +24,9 @@ from jaxmt.grammar.estimate import FLOOR, Groups, Totals
 from jaxmt.grammar.rows import ONE
 from jaxmt.train.counts import Contributions
 
-LAST = -1e4  # what costs so much is a last resort
+# What a rule costs that only the sentence has, where it may be used: too much
+# for any other to be worse, and little enough for scores to stay readable.
+LAST = -50.0
 _NOTHING = 0.5 / ONE  # less than a unit is rounding
 
 
@@ -82,11 +84,14 @@ def hold_out(
 def hold_out_forest(
   forest: Forest, own: Contributions, held: HeldOut, rows: np.ndarray
 ) -> Forest:
-  """Returns the forest with scores without the sentences' own counts."""
+  """Returns the forest with scores without the sentences' own counts.
+
+  For "counts", where nothing is forbidden; see `changes` for the arguments.
+  """
   edges = np.diff(forest.edge_offsets[forest.node_offsets])
   sentence = np.repeat(np.arange(len(forest)), edges)
   change = changes(forest.rule, sentence, own, held, rows)
-  score = (forest.score + np.maximum(change, LAST)).astype(np.float32)
+  score = (forest.score + change).astype(np.float32)
   return dataclasses.replace(forest, score=score)
 
 

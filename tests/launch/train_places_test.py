@@ -71,14 +71,19 @@ def finish(*running):
   return said
 
 
-def processes(workdir, number=2, **options):
-  """Starts `launch/train.py` in several processes."""
+def processes(workdir, number=2, first=("launch/train.py",)):
+  """Starts `launch/train.py` in several; `first` is the first one's program."""
   with socket.socket() as free:
     free.bind(("localhost", 0))
     port = free.getsockname()[1]
   common = (f"--coordinator=localhost:{port}", f"--num_processes={number}")
   return [
-    start(workdir, *common, f"--process_id={process}", **options)
+    start(
+      workdir,
+      *common,
+      f"--process_id={process}",
+      program=("launch/train.py",) if process else first,
+    )
     for process in range(number)
   ]
 
@@ -151,7 +156,7 @@ def test_two_processes_change_nothing(alone, tmp_path):
 def test_killed_processes_go_on_together(alone, tmp_path):
   workdir = without_theta(alone, tmp_path)
   deadly = ("tests/reference/killable_train.py", "iteration1-shard")
-  running = processes(workdir, program=deadly)
+  running = processes(workdir, first=deadly)
   running[0].communicate(timeout=util.PATIENCE)
   assert running[0].returncode == -signal.SIGKILL
   running[1].kill()

@@ -16,6 +16,8 @@ def write(workdir, edits, texts):
   """A study of two entries; `texts` are the seeds' hashes of references."""
   about = {"name": "s", "base": "b", "note": "", "baseline": "base"}
   about |= {"entries": ["base", "own"], "seeds": list(range(len(texts)))}
+  folders = [f"{e}/s{n}" for e in about["entries"] for n in about["seeds"]]
+  about["versions"] = dict.fromkeys(folders, "v")
   workdir.mkdir()
   (workdir / "study.json").write_text(json.dumps(about))
   for entry, values in (("base", np.full(30, 5.0)), ("own", edits)):
@@ -26,7 +28,7 @@ def write(workdir, edits, texts):
       if text is not None:
         results["test_references"] = text
       (folder / "results.json").write_text(json.dumps(results))
-      run = {"status": "finished", "config": {"beam": 1}}
+      run = {"status": "finished", "version": "v"}
       (folder / "run.json").write_text(json.dumps(run))
       table = np.stack([values, np.full(30, 10.0)], axis=1)
       np.savez(folder / "statistics.npz", **{"x/ter": table})
@@ -129,12 +131,11 @@ def test_a_plus_marks_what_beats_all_of_several(tmp_path):
 def test_runs_of_another_version_are_left_out(tmp_path):
   workdir = tmp_path / "w"
   write(workdir, BETTER, ["a"])
-  folders = ("base/s0", "own/s0")
-  change(workdir / "study.json", versions=dict.fromkeys(folders, "v"))
-  for folder in folders:
-    change(workdir / folder / "run.json", version="v")
   assert "own" in table(workdir)
   change(workdir / "own/s0/run.json", version="w")
+  assert "own" not in table(workdir)
+  change(workdir / "own/s0/run.json", version="v")
+  change(workdir / "study.json", versions={"base/s0": "v"})  # own cannot run
   assert "own" not in table(workdir)
 
 
