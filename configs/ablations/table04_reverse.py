@@ -4,8 +4,8 @@
       --workdir=runs/table04
     python tools/table.py runs/table04
 
-The corpus turned round; the embedded one, English to Chinese. It has
-no trees of the other side, so this is Hiero alone. Cells are tune/test.
+The corpus turned round; the embedded one, English to Chinese. It has no trees
+of the other side, so this is Hiero alone. Cells are tune/test.
 """
 
 BASE = "configs/quickstart.py:study"

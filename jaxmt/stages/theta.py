@@ -34,8 +34,8 @@ class ThetaStageConfig:
   Attributes:
     theta: the method and its settings, the sizes of the training search too.
     search: limits of matching; its beam is that of decoding, not used here.
-    keep_own: whether another epoch follows that leaves own counts out, and
-      needs to know what each sentence gave.
+    keep_own: whether to keep what each sentence gave, which another epoch
+      that leaves own counts out needs to know.
   """
 
   theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
@@ -125,7 +125,9 @@ def learn(
     )
     learned = _reported(model, bitext, config.theta, options)
   history = list(learned.history)
-  own = kept_shards.own_values(learned.own) if learned.own else {}
+  own = {}
+  if learned.own is not None:
+    own = kept_shards.own_values(learned.own)
   return {
     "theta": learned.theta,
     "counts": learned.counts,

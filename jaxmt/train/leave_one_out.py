@@ -24,8 +24,8 @@ from jaxmt.grammar.estimate import FLOOR, Groups, Totals
 from jaxmt.grammar.rows import ONE
 from jaxmt.train.counts import Contributions
 
-# What a rule costs that only the sentence has, where it may be used: too much
-# for any other to be worse, and little enough for scores to stay readable.
+# What a rule costs that only the sentence has, where it may be used at all: so
+# much that any other is better, but scores with it in them stay readable.
 LAST = -50.0
 _NOTHING = 0.5 / ONE  # less than a unit is rounding
 
