@@ -14,7 +14,7 @@ there are no English trees.
 
 import ml_collections
 
-from jaxmt import experiment
+from jaxmt.experiment import experiment
 
 # Sentences of train, tune, test, and of text for the language model.
 _SIZES = {

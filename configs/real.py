@@ -19,7 +19,7 @@ happens.
 
 import ml_collections
 
-from jaxmt import experiment
+from jaxmt.experiment import experiment
 
 _KINDS = {"": "hiero", "joint": "joint"}
 

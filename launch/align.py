@@ -11,12 +11,12 @@ import dataclasses
 
 from absl import flags
 
-from jaxmt import program, progress
 from jaxmt.align import config as align_config
 from jaxmt.align import lexicon, symmetrize
-from jaxmt.data import bitext, files, links, vocabulary
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
+from jaxmt.runtime import program, progress
+from jaxmt.text import bitext, files, links, vocabulary
+from jaxmt.text.ragged import Ragged
 
 _SOURCE = flags.DEFINE_string("source", "", "source side, one sentence a line")
 _TARGET = flags.DEFINE_string("target", "", "target side")
@@ -148,8 +148,8 @@ def _align(source: Ragged, target: Ragged, config: align_config.AlignConfig):
   # JAX starts here, after the input has proved readable.
   import jax
 
-  from jaxmt import parallel
   from jaxmt.align import em
+  from jaxmt.runtime import parallel
 
   try:
     parallel.initialize(

@@ -14,9 +14,9 @@ from typing import Any
 
 from absl import flags
 
-from jaxmt import program
-from jaxmt.data import bitext, files
 from jaxmt.errors import InputError
+from jaxmt.runtime import program
+from jaxmt.text import bitext, files
 
 _HYPOTHESIS = flags.DEFINE_list("hypothesis", [], "translations to score")
 _REFERENCES = flags.DEFINE_list("references", [], "reference files")

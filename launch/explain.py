@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from jaxmt import checkpoint, parallel, program, progress
-from jaxmt import config as config_lib
-from jaxmt.chart import model as models
-from jaxmt.data import files
+from jaxmt.decode import model as models
 from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.experiment.stages import system
+from jaxmt.experiment.stages.system import SearchStageConfig
 from jaxmt.report import page, tables
-from jaxmt.stages import system
-from jaxmt.stages.system import SearchStageConfig
-from jaxmt.train import explain, learn_model, wanted
+from jaxmt.runtime import checkpoint, parallel, program, progress
+from jaxmt.text import files
+from jaxmt.train import explain, learn_model, reference_derivations
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "of launch/train.py")
 _STORE = flags.DEFINE_string(
@@ -180,7 +180,7 @@ def main(argv: list[str]) -> None:
   config = system.decode_config(wide, made[_BEFORE])
   progress.say("looking for the references")
   near = {
-    name: wanted.reference_like(
+    name: reference_derivations.reference_like(
       made[name], sources[name], references, config=config
     )
     for name in _NAMES

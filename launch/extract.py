@@ -16,17 +16,18 @@ from collections.abc import Iterator
 
 from absl import flags
 
-from jaxmt import program, progress
-from jaxmt import runner as runner_lib
-from jaxmt.data import array_folder, files, vocabulary
 from jaxmt.errors import InputError
-from jaxmt.grammar import extraction, ghkm, native, reading, shards
 from jaxmt.grammar import filter as filter_lib
+from jaxmt.grammar import native
 from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar import table as table_lib
-from jaxmt.grammar.ghkm import GhkmOptions
-from jaxmt.grammar.hiero import HieroOptions, check_options
-from jaxmt.grammar.shards import CountOptions, Shard
+from jaxmt.grammar.extract import aligned_text, extraction, ghkm, shards
+from jaxmt.grammar.extract.ghkm import GhkmOptions
+from jaxmt.grammar.extract.hiero import HieroOptions, check_options
+from jaxmt.grammar.extract.shards import CountOptions, Shard
+from jaxmt.runtime import program, progress
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.text import array_folder, files, vocabulary
 
 FORMATS = ("native", "cdec", "moses", "joshua", "travatar")
 
@@ -151,13 +152,13 @@ def main(argv: list[str]) -> None:
   start = time.perf_counter()
   hiero, trees, runner = _options()
   extractors = _extractors(hiero, trees)
-  paths = reading.Paths(
+  paths = aligned_text.Paths(
     source=FLAGS.source,
     target=FLAGS.target,
     links=FLAGS.links,
     trees=FLAGS.trees if FLAGS.kind != "hiero" else None,
   )
-  reading.check_paths(paths)
+  aligned_text.check_paths(paths)
   skipped = _Skipped()
   near = "grammar" if FLAGS.output == "-" else FLAGS.output
   with contextlib.ExitStack() as stack:
@@ -178,16 +179,16 @@ def main(argv: list[str]) -> None:
 
 def _extract(paths, extractors, runner, scratch, path, skipped) -> int:
   """Writes the table in its own format at `path`; returns the corpus size."""
-  on_bad = skipped if FLAGS.skip_bad else reading.refuse
-  source_words, size = reading.read_vocabulary(paths.source)
-  target_words, _ = reading.read_vocabulary(paths.target)
+  on_bad = skipped if FLAGS.skip_bad else aligned_text.refuse
+  source_words, size = aligned_text.read_vocabulary(paths.source)
+  target_words, _ = aligned_text.read_vocabulary(paths.target)
   labels = table_lib.LABELS
   if paths.trees is not None:
-    labels = reading.read_labels(
+    labels = aligned_text.read_labels(
       paths.trees, binarize=FLAGS.binarize, on_bad=lambda error: None
     )
   memory = FLAGS.memory << 20
-  found = reading.read_shards(
+  found = aligned_text.read_shards(
     paths,
     source_words=source_words,
     target_words=target_words,

@@ -19,9 +19,9 @@ import json
 
 from absl import flags
 
-from jaxmt import program, progress, threads
-from jaxmt.data import files
 from jaxmt.errors import InputError
+from jaxmt.runtime import program, progress
+from jaxmt.text import files, kernels
 
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 _BLOCK = 500  # sentences whose forests are in memory at a time
@@ -99,10 +99,10 @@ def _empty_lm():
 
 
 def _load_model():
-  from jaxmt.chart import model as models
+  from jaxmt.decode import model as models
   from jaxmt.features import weights as weight_files
   from jaxmt.grammar import estimate, formats, lexical, native
-  from jaxmt.grammar.match import MatchConfig
+  from jaxmt.grammar.match.matching import MatchConfig
   from jaxmt.lm import arpa_read
   from jaxmt.lm import tables as lm_tables
 
@@ -135,7 +135,7 @@ def _read_trees(lines: list[str]):
   """The trees of the lines, or None if there are none."""
   if not _TREES.value:
     return None
-  from jaxmt.chart import loading
+  from jaxmt.decode import loading
 
   return loading.read_trees(
     _TREES.value, lines, lines_path=_INPUT.value, binarize=_BINARIZE.value
@@ -162,7 +162,8 @@ def _read_provenance(size: int):
 
 def _derivation_lines(model, source, forced, first: int) -> list[str]:
   """The output lines of a block that begins with line `first`."""
-  from jaxmt.chart import derivation_text, kbest
+  from jaxmt.decode import derivation_text
+  from jaxmt.hypergraph import kbest
 
   found = kbest.best(model, source, forced.forest, size=_NBEST.value)
   trees = derivation_text.tree_lines(
@@ -186,20 +187,21 @@ def _force(model, lines, references, trees, origin):
   """Forces everything; returns output lines and reachability."""
   import numpy as np
 
-  from jaxmt.chart import force, force_report
-  from jaxmt.chart import model as models
-  from jaxmt.data import ragged
-  from jaxmt.grammar import match
+  from jaxmt.decode import model as models
+  from jaxmt.decode.forced import forced as force
+  from jaxmt.decode.forced import reachability
+  from jaxmt.grammar.match import matching
+  from jaxmt.text import ragged
 
   spans = None
   if trees is not None:
-    spans = match.constituents(trees, model.table.labels)
+    spans = matching.constituents(trees, model.table.labels)
   excluded = None if origin is None else force.own_rules(origin)
   rules = force.make_rules(model)
   config = force.ForceConfig(
     words=_LONGEST.value,
     edges=_EDGES.value,
-    threads=_THREADS.value or threads.available(),
+    threads=_THREADS.value or kernels.available_threads(),
   )
   out, lengths, reached, reasons = [], [], [], []
   with progress.steps(label="force", total=len(lines)) as advance:
@@ -224,7 +226,7 @@ def _force(model, lines, references, trees, origin):
       lengths += source.ids.lengths.tolist()
       reached += forced.reached.tolist()
       reasons += forced.reason
-  return out, force_report.summarize(lengths, reached, reasons)
+  return out, reachability.summarize(lengths, reached, reasons)
 
 
 def _print_report(summary) -> None:

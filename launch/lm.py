@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from jaxmt import program
-from jaxmt.data import files, vocabulary
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.lm import arpa_read, arpa_write, estimate, host, tables, text
 from jaxmt.lm.model import END, UNKNOWN
+from jaxmt.runtime import program
+from jaxmt.text import files, vocabulary
+from jaxmt.text.ragged import Ragged
 
 _TEXT = flags.DEFINE_string("text", None, "text to estimate from")
 _ORDER = flags.DEFINE_integer("order", None, "longest n-grams, 1 to 6")

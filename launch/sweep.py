@@ -23,17 +23,11 @@ import pathlib
 from absl import flags
 from ml_collections import config_flags
 
-from jaxmt import config as config_lib
-from jaxmt import (
-  experiment,
-  pipeline,
-  program,
-  progress,
-  study,
-  workplace,
-)
-from jaxmt.data import files
 from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import experiment, pipeline, resource_flags, study
+from jaxmt.runtime import program, progress
+from jaxmt.text import files
 
 _STUDY = flags.DEFINE_string("study", None, "the study file")
 _WORKDIR = flags.DEFINE_string("workdir", None, "folder for all its runs")
@@ -47,7 +41,7 @@ _CONFIG = config_flags.DEFINE_config_file(
 _SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
 _ENTRIES = flags.DEFINE_list("entries", [], "only these entries")
 _SEEDS = flags.DEFINE_list("seeds", [], "only these of the study's seeds")
-flags.adopt_module_key_flags(workplace)
+flags.adopt_module_key_flags(resource_flags)
 
 
 def main(argv: list[str]) -> None:
@@ -67,7 +61,7 @@ def main(argv: list[str]) -> None:
       print(f"{name}\t{'done' if done else 'to run'}")
     return
   workers = max((config.theta.workers for config in configs), default=1)
-  with workplace.enter(str(workdir), workers=workers) as options:
+  with resource_flags.enter(str(workdir), workers=workers) as options:
     if options is None:  # this process has helped another one
       return
     workdir.mkdir(parents=True, exist_ok=True)

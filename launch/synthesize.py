@@ -14,10 +14,11 @@ from typing import Any
 
 from absl import flags
 
-from jaxmt import program
-from jaxmt.data import files, synthetic, synthetic_statistics
+from jaxmt.corpora import statistics, synthetic
 from jaxmt.errors import InputError
 from jaxmt.report import tables
+from jaxmt.runtime import program
+from jaxmt.text import files
 
 _DEFAULT = synthetic.SyntheticConfig()
 _OUTPUT = flags.DEFINE_string("output", None, "folder to write into")
@@ -87,9 +88,9 @@ def main(argv: list[str]) -> None:
     more = corpus.monolingual
     files.write_lines(os.path.join(folder, "mono.zh"), more.source)
     files.write_lines(os.path.join(folder, "mono.en"), more.references[0])
-  print(tables.text(synthetic_statistics.statistics(corpus)))
+  print(tables.text(statistics.statistics(corpus)))
   print()
-  print(tables.text(synthetic_statistics.phenomena(corpus)))
+  print(tables.text(statistics.phenomena(corpus)))
 
 
 if __name__ == "__main__":

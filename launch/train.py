@@ -16,8 +16,9 @@ same command N times with --coordinator=HOST:PORT --num_processes=N and
 from absl import flags
 from ml_collections import config_flags
 
-from jaxmt import config as config_lib
-from jaxmt import experiment, pipeline, program, workplace
+from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import experiment, pipeline, resource_flags
+from jaxmt.runtime import program
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "config file, with :variant if it has variants"
@@ -29,7 +30,7 @@ _STORE = flags.DEFINE_string(
 _WAIT = flags.DEFINE_bool(
   "wait", False, "wait while another process uses the workdir"
 )
-flags.adopt_module_key_flags(workplace)
+flags.adopt_module_key_flags(resource_flags)
 
 
 def main(argv: list[str]) -> None:
@@ -38,7 +39,7 @@ def main(argv: list[str]) -> None:
   program.required(config=_CONFIG.value)
   workdir = program.given(_WORKDIR)
   config = experiment.freeze(config_lib.of_flag(_CONFIG.value))
-  with workplace.enter(workdir, workers=config.theta.workers) as options:
+  with resource_flags.enter(workdir, workers=config.theta.workers) as options:
     if options is None:  # this process has helped another one
       return
     with pipeline.open_run(

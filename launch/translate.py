@@ -32,9 +32,9 @@ import os
 
 from absl import flags
 
-from jaxmt import program, progress
-from jaxmt.data import files
 from jaxmt.errors import InputError
+from jaxmt.runtime import program, progress
+from jaxmt.text import files
 
 _RERANKED = 100  # translations of a line to choose from, at least
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
@@ -175,7 +175,7 @@ def _read_weights() -> dict[str, float]:
 
 
 def _load_model(weights: dict[str, float], lines: list[str]):
-  from jaxmt.chart import loading
+  from jaxmt.decode import loading
 
   skipped = progress.Skipped() if _SKIP_BAD.value else None
   table = loading.read_table(
@@ -197,15 +197,15 @@ def _load_model(weights: dict[str, float], lines: list[str]):
 
 
 def _threads() -> int:
-  from jaxmt import threads as cores
+  from jaxmt.text import kernels as cores
 
   if _THREADS.value > 0:
     return _THREADS.value
-  return 1 if _DEVICES.value > 1 else cores.available()
+  return 1 if _DEVICES.value > 1 else cores.available_threads()
 
 
 def _decode_config(model, lists: _Lists | None):
-  from jaxmt.chart import decoder, search
+  from jaxmt.decode.chart import decoder, search
 
   beam = _BEAM.value
   return decoder.DecodeConfig(
@@ -248,7 +248,8 @@ def _derivations() -> str:
 
 def _translate_exactly(model, pieces, spans):
   """Translations, None where exact search takes too long."""
-  from jaxmt.chart import exact_decoder, translate
+  from jaxmt.decode import translate
+  from jaxmt.decode.chart import exact as exact_decoder
 
   if _TARGETS.value is None:
     model = exact_decoder.without_limits(model)
@@ -269,8 +270,9 @@ def _translate_exactly(model, pieces, spans):
 
 def _stream(model, pieces, spans, done, lists, found):
   """Fills translations and n-best lists; yields forests if they are wanted."""
-  from jaxmt import parallel
-  from jaxmt.chart import forest, translate
+  from jaxmt.decode import translate
+  from jaxmt.hypergraph import forest
+  from jaxmt.runtime import parallel
 
   mesh = parallel.make_mesh(_DEVICES.value) if _DEVICES.value > 1 else None
   with progress.steps(label="translate", total=len(pieces.lines)) as advance:
@@ -296,7 +298,7 @@ def _stream(model, pieces, spans, done, lists, found):
 
 def _part_lists(model, part, made, lists: _Lists, pieces):
   """The lists of a decoded part."""
-  from jaxmt.chart import nbest
+  from jaxmt.decode import nbest
 
   return nbest.lists(
     model,
@@ -314,12 +316,12 @@ def _spelled(model, part, made, pieces):
   """The forests of a decoded part, without lines that were cut."""
   import numpy as np
 
-  from jaxmt.chart import spelled_forest
+  from jaxmt.decode import portable_forest
 
   rows = pieces.row[part.rows]
   whole = np.flatnonzero(~np.isin(rows, pieces.cut))
-  spelled = spelled_forest.spell(model, part.source, made, rows)
-  return spelled_forest.select(spelled, whole)
+  spelled = portable_forest.spell(model, part.source, made, rows)
+  return portable_forest.select(spelled, whole)
 
 
 def _translate(model, pieces, spans, lists) -> tuple[list, list]:
@@ -332,7 +334,7 @@ def _translate(model, pieces, spans, lists) -> tuple[list, list]:
       return done, found
   forests = _stream(model, pieces, spans, done, lists, found)
   if _FOREST.value:
-    from jaxmt.chart import forest_files
+    from jaxmt.decode import forest_files
 
     forest_files.write(_FOREST.value, forests)
   for _ in forests:
@@ -342,7 +344,7 @@ def _translate(model, pieces, spans, lists) -> tuple[list, list]:
 
 def _collect(parts, pieces, lists: _Lists, weights):
   """The lists of all lines, re-ranked if there is something to do it by."""
-  from jaxmt.chart import nbest
+  from jaxmt.decode import nbest
   from jaxmt.tune import sparse_decoding
 
   found = nbest.collect(parts, pieces, size=lists.size, unique=lists.unique)
@@ -353,7 +355,7 @@ def _collect(parts, pieces, lists: _Lists, weights):
 
 
 def _write_nbest(found) -> None:
-  from jaxmt.chart import nbest
+  from jaxmt.decode import nbest
   from jaxmt.tune import kbest, kbest_write
 
   if found is None:
@@ -398,8 +400,8 @@ def _write_search_errors(model, pieces, spans) -> None:
   """Writes what beam search misses, a row for each of its sizes."""
   import numpy as np
 
-  from jaxmt.chart import model as models
-  from jaxmt.chart import search_report, translate
+  from jaxmt.decode import model as models
+  from jaxmt.decode import search_report, translate
   from jaxmt.report import tables
 
   source = translate.piece_source(model, pieces, spans)
@@ -422,7 +424,7 @@ def _write_search_errors(model, pieces, spans) -> None:
 
 def _write_details(whole) -> None:
   """Writes what was asked for besides the translations."""
-  from jaxmt.chart import translate
+  from jaxmt.decode import translate
 
   if _SCORES.value:
     files.write_lines(
@@ -453,7 +455,7 @@ def _write_details(whole) -> None:
 
 
 def _check_flags() -> None:
-  from jaxmt.data import detokenize
+  from jaxmt.text import detokenize
 
   program.required(grammar=_GRAMMAR.value, lm=_LM.value, weights=_WEIGHTS.value)
   language = _DETOKENIZE.value
@@ -472,7 +474,7 @@ def _check_flags() -> None:
 
 def _read_input():
   """The lines, their pieces, and their trees or None."""
-  from jaxmt.chart import loading, translate
+  from jaxmt.decode import loading, translate
 
   lines = files.read_lines(_INPUT.value)
   pieces = translate.cut_lines(lines, longest=_LONGEST.value)
@@ -491,7 +493,7 @@ def _read_input():
 
 def _write(whole) -> None:
   """Writes the translations."""
-  from jaxmt.data import detokenize
+  from jaxmt.text import detokenize
 
   out = [one.text for one in whole]
   if _DETOKENIZE.value:
@@ -504,8 +506,8 @@ def main(argv: list[str]) -> None:
   del argv
   _check_flags()
   _start_jax()
-  from jaxmt.chart import nbest, translate
-  from jaxmt.grammar import match
+  from jaxmt.decode import nbest, translate
+  from jaxmt.grammar.match import matching
 
   weights = _read_weights()
   lists = _make_lists(weights)
@@ -513,7 +515,7 @@ def main(argv: list[str]) -> None:
   model = _load_model(weights, lines)
   spans = None
   if trees is not None:
-    spans = match.constituents(trees, model.table.labels)
+    spans = matching.constituents(trees, model.table.labels)
   if _SEARCH_ERRORS.value:
     _write_search_errors(model, pieces, spans)
   done, parts = _translate(model, pieces, spans, lists)

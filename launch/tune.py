@@ -28,19 +28,19 @@ from collections.abc import Mapping
 import numpy as np
 from absl import flags
 
-from jaxmt import checkpoint, program
-from jaxmt.data import files, references
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
+from jaxmt.runtime import checkpoint, program
+from jaxmt.text import files, references
 from jaxmt.tune import (
+  feature_subset,
   kbest,
   mert_data,
   methods,
   mixing,
   pool,
-  reduced,
-  scoring,
+  pool_scores,
 )
 
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
@@ -220,14 +220,14 @@ def _method() -> methods.Method:
   method = methods.find(program.given(_METHOD))
   if hasattr(method.config, "devices"):
     # Only gradient methods use JAX; the others start without it.
-    from jaxmt import parallel
+    from jaxmt.runtime import parallel
 
     if _DEVICES.value < 1:
       raise InputError(f"--devices={_DEVICES.value}: at least 1")
     parallel.initialize(devices=_DEVICES.value)
     changes["devices"] = str(_DEVICES.value)
   method = methods.configure(method, changes)
-  whole = reduced.wrap(
+  whole = feature_subset.wrap(
     _mixed(method),
     metric=_METRIC.value,
     min_count=_MIN_COUNT.value,
@@ -267,7 +267,7 @@ def _tune(
   for run in range(max(1, _RUNS.value)):
     seed = _SEED.value + run
     tuned, history = method.optimise(found, start, method.config, seed)
-    score = scoring.pool_score(found, tuned, _METRIC.value)
+    score = pool_scores.pool_score(found, tuned, _METRIC.value)
     runs.append((tuned, history, score))
   if len(runs) > 1:
     scores = [score for _, _, score in runs]
@@ -306,7 +306,7 @@ def _tune_on_lists(
   _warn_of_new(found.names, given)
   _export(found)
   start = weight_files.to_vector(given, found.names)
-  before = scoring.pool_score(found, start, _METRIC.value)
+  before = pool_scores.pool_score(found, start, _METRIC.value)
   print(
     f"pool: {found.sentences} sentences, {len(found)} candidates,"
     f" {len(found.names)} features, read in {read:.2f} s"
@@ -361,8 +361,8 @@ def _about(given: Mapping[str, float] | None) -> dict:
 
 def _loop_model(given: Mapping[str, float] | None):
   """The model, source lines and starting weights."""
-  from jaxmt.chart import loading
-  from jaxmt.tune import decoding
+  from jaxmt.decode import loading
+  from jaxmt.tune import kbest_decoder
 
   lines = files.read_lines(_INPUT.value)
   model = loading.make_model(
@@ -375,7 +375,7 @@ def _loop_model(given: Mapping[str, float] | None):
     lines=lines,
   )
   if given is None:
-    start = decoding.start_weights(model.feature_names, model.units)
+    start = kbest_decoder.start_weights(model.feature_names, model.units)
   else:
     _warn_of_new(model.feature_names, given)
     new = [name for name in model.feature_names if name not in given]
@@ -384,10 +384,10 @@ def _loop_model(given: Mapping[str, float] | None):
 
 
 def _make_decode(model, lines: list[str], method: methods.Method):
-  from jaxmt import parallel
-  from jaxmt.chart import loading
-  from jaxmt.stages import system
-  from jaxmt.tune import decoding
+  from jaxmt.decode import loading
+  from jaxmt.experiment.stages import system
+  from jaxmt.runtime import parallel
+  from jaxmt.tune import kbest_decoder
 
   several = _DEVICES.value > 1
   settings = system.SearchStageConfig(
@@ -404,7 +404,7 @@ def _make_decode(model, lines: list[str], method: methods.Method):
       lines_path=_INPUT.value,
       binarize=_BINARIZE.value,
     )
-  return decoding.make_decode(
+  return kbest_decoder.make_decode(
     model,
     lines,
     config=system.decode_config(settings, model),
@@ -429,7 +429,8 @@ def _tune_in_loop(
     workdir=_WORKDIR.value,
     output=_OUTPUT.value,
   )
-  from jaxmt import parallel, tuning
+  from jaxmt.experiment import tuning_run
+  from jaxmt.runtime import parallel
   from jaxmt.tune import loop
 
   parallel.initialize(devices=_DEVICES.value)
@@ -438,12 +439,12 @@ def _tune_in_loop(
   with checkpoint.lock(
     workdir / ".lock", wait=False, what=f"workdir {workdir}"
   ):
-    states = tuning.open_workdir(
+    states = tuning_run.open_workdir(
       str(workdir), about=_about(given), resume_there=_RESUME.value
     )
     model, lines, start = _loop_model(given)
-    tuned = tuning.run(
-      tuning.Setting(
+    tuned = tuning_run.run(
+      tuning_run.Setting(
         decode=_make_decode(model, lines, method),
         references=references.read_references(
           _REFERENCES.value,

@@ -20,9 +20,9 @@ from collections.abc import Callable
 
 from absl import flags
 
-from jaxmt import program
 from jaxmt.errors import InputError
 from jaxmt.report import tables
+from jaxmt.runtime import program
 
 POSITIONAL = "benchmark name"
 _JSON = flags.DEFINE_bool("json", False, "print one JSON object, not a table")

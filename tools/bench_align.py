@@ -16,10 +16,11 @@ import time
 
 import bench
 
-from jaxmt import parallel
-from jaxmt.align import config, em, evaluate, symmetrize
-from jaxmt.data import files, links, synthetic, vocabulary
-from jaxmt.data.ragged import Ragged
+from jaxmt.align import config, em, link_scores, symmetrize
+from jaxmt.corpora import synthetic
+from jaxmt.runtime import parallel
+from jaxmt.text import files, links, vocabulary
+from jaxmt.text.ragged import Ragged
 
 _METHOD = "grow-diag-final-and"
 _REPEAT = 3
@@ -84,8 +85,8 @@ def _row(
     "compile_s": first - warm,
     "warm_s": warm,
     "cpu_s": processor,
-    "f1_with_fast_align": peer and evaluate.score_links(found, peer).f1,
-    "aer": gold and evaluate.score_links(found, gold).aer,
+    "f1_with_fast_align": peer and link_scores.score_links(found, peer).f1,
+    "aer": gold and link_scores.score_links(found, gold).aer,
     "peak_mb": bench.peak_memory_mb(),
   }
 
@@ -146,7 +147,7 @@ def _peer(corpus: str, base: pathlib.Path, expected: Ragged) -> list[dict]:
       "compile_s": None,
       "warm_s": warm,
       "cpu_s": used,
-      "f1_with_fast_align": evaluate.score_links(found, expected).f1,
+      "f1_with_fast_align": link_scores.score_links(found, expected).f1,
       "aer": None,
       "peak_mb": None,
     }

@@ -28,21 +28,16 @@ import bench
 import jax
 import numpy as np
 
-from jaxmt import threads as cores
-from jaxmt.chart import (
-  augmentations,
-  decoder,
-  derivation,
-  forest,
-  kbest,
-  search,
-)
-from jaxmt.chart import model as models
+from jaxmt.decode import derivation
+from jaxmt.decode import model as models
+from jaxmt.decode.chart import augmentations, decoder, search
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import formats
-from jaxmt.grammar.match import MatchConfig
+from jaxmt.grammar.match.matching import MatchConfig
+from jaxmt.hypergraph import forest, kbest
 from jaxmt.lm import arpa_read, automaton
 from jaxmt.lm import tables as lm_tables
+from jaxmt.text import kernels as cores
 
 _CORPUS = "cdec-multi30k-de-en"
 
@@ -245,7 +240,7 @@ def _against_peer(model, lines, lm, folder) -> list[dict]:
   """The peer's sentences at several sizes."""
   peers = {pop: _peer(folder, pop)[: len(lines)] for pop in (100, 200)}
   source = models.make_source(model, lines)
-  all_cores = cores.available()
+  all_cores = cores.available_threads()
   rows = []
   for beam, pop, threads in (
     (30, 128, all_cores),
@@ -290,7 +285,7 @@ def _against_length(loaded, lines, *, settings, count: int = 40) -> list[dict]:
 
 def _settings() -> list[tuple[int, int, int, int]]:
   """Orders, lengths, beams and threads to measure, each once."""
-  both = sorted({1, cores.available()})
+  both = sorted({1, cores.available_threads()})
   grid = [(n, size, 30, t) for n in (3, 4) for size in (12, 25) for t in both]
   most = both[-1]
   longer = [(4, size, 30, most) for size in (6, 50)]

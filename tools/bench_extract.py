@@ -24,24 +24,15 @@ from collections.abc import Iterator
 
 import bench
 
-from jaxmt.data import array_folder, files, synthetic, vocabulary
-from jaxmt.grammar import (
-  extraction,
-  formats,
-  ghkm,
-  native,
-  reading,
-  shards,
-)
-from jaxmt.grammar import (
-  filter as filter_lib,
-)
-from jaxmt.grammar import (
-  table as table_lib,
-)
-from jaxmt.grammar.hiero import HieroOptions
+from jaxmt.corpora import synthetic
+from jaxmt.grammar import filter as filter_lib
+from jaxmt.grammar import formats, native
+from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.extract import aligned_text, extraction, ghkm, shards
+from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.table import LABELS
-from jaxmt.runner import Runner
+from jaxmt.runtime.runner import Runner
+from jaxmt.text import array_folder, files, vocabulary
 
 _WORKERS = 2
 _SIZES = (5_000, 10_000, 20_000, 29_000)
@@ -230,7 +221,7 @@ def _extractors(kind: str, hiero: HieroOptions, options: dict) -> list:
 
 def _extract(folder: str, output: str, options: dict) -> int:
   """Files to a scored table on disk, as `launch/extract.py` does it."""
-  paths = reading.Paths(
+  paths = aligned_text.Paths(
     **{
       name: str(pathlib.Path(folder) / name[0])
       for name in ("source", "target", "links")
@@ -243,9 +234,11 @@ def _extract(folder: str, output: str, options: dict) -> int:
   if kind != "hiero":
     trees = str(pathlib.Path(folder) / _FILES[3])
     paths = dataclasses.replace(paths, trees=trees)
-    labels = reading.read_labels(trees, binarize=True, on_bad=reading.refuse)
-  source_words, size = reading.read_vocabulary(paths.source)
-  target_words, _ = reading.read_vocabulary(paths.target)
+    labels = aligned_text.read_labels(
+      trees, binarize=True, on_bad=aligned_text.refuse
+    )
+  source_words, size = aligned_text.read_vocabulary(paths.source)
+  target_words, _ = aligned_text.read_vocabulary(paths.target)
   hiero = HieroOptions(
     tight=options.get("tight", True),
     fractional=options.get("fractional", False),
@@ -259,7 +252,7 @@ def _extract(folder: str, output: str, options: dict) -> int:
       spill=spill,
     )
     parts, pairs = shards.count_rules(
-      reading.read_shards(
+      aligned_text.read_shards(
         paths,
         source_words=source_words,
         target_words=target_words,

@@ -12,10 +12,10 @@ from typing import Any
 import bench
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
 from jaxmt.features import feature_keys, rule_templates
 from jaxmt.grammar import table as tables
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 from jaxmt.tune import kbest, methods, pool
 
 _RULES = 400_000

@@ -15,16 +15,17 @@ import time
 import bench
 import numpy as np
 
-from jaxmt import threads
-from jaxmt.chart import force, force_report
-from jaxmt.chart import model as models
-from jaxmt.data import files, ragged, synthetic
+from jaxmt.corpora import synthetic
+from jaxmt.decode import model as models
+from jaxmt.decode.forced import forced as force
+from jaxmt.decode.forced import reachability
 from jaxmt.grammar import estimate, native
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.lm import estimate as lm_estimate
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm import text as lm_text
+from jaxmt.text import files, kernels, ragged
 
 _PAIRS = 5000
 _FORCED = 2000  # sentences forced of these
@@ -86,7 +87,7 @@ def _rows(name: str, sides: list[list[str]]) -> list[dict]:
     own = force.own_rules(native.read_provenance(path, verify=False))
     own = ragged.select(own, np.arange(_FORCED))
     rows = []
-    cores = threads.available()
+    cores = kernels.available_threads()
     whole, frequent = (
       build(table),
       build(tables.select(table, _not_once(table))),
@@ -124,7 +125,7 @@ def _measure(model, sides, excluded, workers: int) -> dict:
     busy = min(busy, time.process_time() - cpu)
   assert forced is not None
   lengths = np.array([len(line.split()) for line in lines])
-  summary = force_report.summarize(lengths, forced.reached, forced.reason)
+  summary = reachability.summarize(lengths, forced.reached, forced.reason)
   sizes = forced.forest.edge_offsets[forced.forest.node_offsets]
   return {
     "sentences/s": len(lines) / best,

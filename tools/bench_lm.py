@@ -17,8 +17,7 @@ import bench
 import jax
 import numpy as np
 
-from jaxmt.data import files, synthetic, vocabulary
-from jaxmt.data.ragged import Ragged
+from jaxmt.corpora import synthetic
 from jaxmt.lm import (
   arpa_read,
   arpa_write,
@@ -29,6 +28,8 @@ from jaxmt.lm import (
   tables,
   text,
 )
+from jaxmt.text import files, vocabulary
+from jaxmt.text.ragged import Ragged
 
 _BATCH = 100_000
 _STEPS = 12  # words read one after the other by each row of a batch

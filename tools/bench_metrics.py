@@ -15,8 +15,8 @@ from typing import Any
 import bench
 import numpy as np
 
-from jaxmt.data import files
 from jaxmt.metrics import base, registry, text
+from jaxmt.text import files
 
 _REPEAT = 5
 _SUBSAMPLE = {"bleu+1": 2000, "ter": 250, "chrf": 700, "chrf++": 700}

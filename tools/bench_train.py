@@ -15,18 +15,19 @@ from typing import Any
 import bench
 import numpy as np
 
-from jaxmt.chart import forest as forest_lib
-from jaxmt.chart import model as models
-from jaxmt.data import files, ragged, synthetic
+from jaxmt.corpora import synthetic
+from jaxmt.decode import model as models
+from jaxmt.experiment.stages import grammar, lm, system
+from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
+from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.lm import automaton
-from jaxmt.runner import Runner
-from jaxmt.stages import grammar, lm, system
-from jaxmt.stages.theta import training_model
-from jaxmt.train import decoding, learn_theta, select
+from jaxmt.runtime.runner import Runner
+from jaxmt.text import files, ragged
+from jaxmt.train import edge_selection, learn_theta, shard_counting
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.learn_theta import Place
-from jaxmt.tune import decoding as tune_decoding
+from jaxmt.tune import kbest_decoder as tune_decoding
 
 _SENTENCES = 1024  # enough batches for all threads
 # Of the embedded corpus with a joint grammar all, of others the first.
@@ -110,7 +111,7 @@ def _world(corpus, links, kind):
   model = models.with_weights(model, weights)
   rows = np.linspace(0, len(bitext) - 1, _SENTENCES).astype(np.int64)
   source = models.select_source(bitext.source, rows)
-  some = decoding.Bitext(
+  some = shard_counting.Bitext(
     source=models.rescore_source(model, source),
     lines=[bitext.lines[row] for row in rows.tolist()],
     references=ragged.select(bitext.references, rows),
@@ -156,13 +157,13 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
 def _breakdown(model, bitext, config) -> dict:
   """Milliseconds per sentence of each step, one thread."""
   model = learn_theta.scaled(model, config.scale)
-  work = decoding.Work(
+  work = shard_counting.Work(
     model=model,
     bitext=bitext,
     config=config,
-    search=decoding.search_config(config, model),
+    search=shard_counting.search_config(config, model),
   )
-  shards = decoding.make_shards(
+  shards = shard_counting.make_shards(
     bitext.source.ids.lengths,
     span=model.limits.span,
     cells=config.batch_cells - work.search.tile - 1,
@@ -173,18 +174,20 @@ def _breakdown(model, bitext, config) -> dict:
   for shard in shards:
     for batch in shard.batches:
       marks = [time.perf_counter()]
-      prepared = decoding.prepare(work, [batch], None)
-      inputs = decoding.inputs(work, [batch], prepared)
+      prepared = shard_counting.prepare(work, [batch], None)
+      inputs = shard_counting.inputs(work, [batch], prepared)
       marks.append(time.perf_counter())
-      (result,) = decoding.run(
+      (result,) = shard_counting.run(
         work, [batch], prepared, on_device, inputs=inputs
       )
       marks.append(time.perf_counter())
       forest = forest_lib.extract(model, result)
       marks.append(time.perf_counter())
       references = ragged.select(bitext.references, batch)
-      chosen = select.select(model, result.source, forest, references, config)
-      decoding.count(work, batch, forest, chosen)
+      chosen = edge_selection.select(
+        model, result.source, forest, references, config
+      )
+      shard_counting.count(work, batch, forest, chosen)
       marks.append(time.perf_counter())
       for name, value in zip(spent, np.diff(marks), strict=True):
         spent[name] += value

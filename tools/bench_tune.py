@@ -11,9 +11,10 @@ import time
 import bench
 import numpy as np
 
-from jaxmt.data import files, references, synthetic
+from jaxmt.corpora import synthetic
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, methods, pool, scoring
+from jaxmt.text import files, references
+from jaxmt.tune import kbest, methods, pool, pool_scores
 
 _START = 0.1
 _REPEAT = 2
@@ -100,7 +101,7 @@ def run() -> list[dict]:
   folder = bench.corpus("kbest-multi30k-de-en")
   made, row = _noisy() if folder is None else _real(folder)
   start = np.full(len(made.names), _START)
-  before = scoring.pool_score(made, start, "bleu")
+  before = pool_scores.pool_score(made, start, "bleu")
   rows = [row, _row("(start)", before, None, None, None)]
   for name in methods.names():
     method = methods.find(name)
@@ -115,6 +116,6 @@ def run() -> list[dict]:
       tuned, _ = tune()
       times.append((time.perf_counter() - clock, time.process_time() - used))
     seconds, used = map(min, zip(*times, strict=True))
-    score = scoring.pool_score(made, tuned, "bleu")
+    score = pool_scores.pool_score(made, tuned, "bleu")
     rows.append(_row(name, score, seconds, used, first))
   return rows

@@ -13,10 +13,11 @@ import statistics
 
 from absl import flags
 
-from jaxmt import program, study
-from jaxmt.data import files
 from jaxmt.errors import InputError
+from jaxmt.experiment import study
 from jaxmt.report import layouts, page, plots, tables
+from jaxmt.runtime import program
+from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"
 _OUTPUT = flags.DEFINE_string(

@@ -23,11 +23,12 @@ from collections.abc import Sequence
 import numpy as np
 from absl import flags
 
-from jaxmt import program, study
-from jaxmt.data import files
 from jaxmt.errors import InputError
+from jaxmt.experiment import study
 from jaxmt.metrics import evaluation, significance
 from jaxmt.report import layouts, page, plots, tables
+from jaxmt.runtime import program
+from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"
 _METRICS = flags.DEFINE_list("metrics", [], "metrics to show; all by default")

@@ -13,10 +13,10 @@ directions. Memory: 4 bytes for every cell of the padded grids.
 import dataclasses
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
+from jaxmt.text import ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -221,7 +221,7 @@ def bucket_widths(lengths: np.ndarray, *, bucket_cost: int) -> np.ndarray:
   return sizes[np.array(ends[::-1]) - 1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _count_pairs(
   order, starts, sentence_of, offsets, target, target_offsets, stamp
 ):
@@ -238,7 +238,7 @@ def _count_pairs(
   return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number_pairs(
   order,
   starts,

@@ -17,18 +17,18 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt import parallel
 from jaxmt.align import (
   cooccurrence,
-  corpus,
+  device_corpus,
   diagonal,
   hmm,
   model1,
-  translation,
+  translation_table,
   types,
 )
 from jaxmt.align.config import AlignConfig
-from jaxmt.data.ragged import Ragged
+from jaxmt.runtime import parallel
+from jaxmt.text.ragged import Ragged
 
 DIRECTIONS = ("forward", "backward")
 
@@ -94,7 +94,9 @@ def align(
   """
   index = cooccurrence.build(source, target, bucket_cost=config.bucket_cost)
   mesh = parallel.make_mesh() if mesh is None else mesh
-  data = corpus.place(index, mesh, cells_per_batch=config.cells_per_batch)
+  data = device_corpus.place(
+    index, mesh, cells_per_batch=config.cells_per_batch
+  )
   parameters = {side: _start(data, side) for side in directions}
   history, links = [], {}
   for model, steps, passes in _stages(config):
@@ -132,8 +134,8 @@ def _stages(config: AlignConfig) -> list[tuple[str, int, int]]:
   return stages
 
 
-def _start(data: corpus.Corpus, side: str) -> types.Parameters:
-  pairs, null = translation.uniform(
+def _start(data: device_corpus.Corpus, side: str) -> types.Parameters:
+  pairs, null = translation_table.uniform(
     pairs=len(data.conditioning[side]),
     words=int(data.word_types[side]),
     size=len(data.group_types[side]),
@@ -149,7 +151,7 @@ def _iterate(data, old, side, model, config, *, first):
   # the others in the sum must not hold a thread that they still need.
   jax.block_until_ready(statistics)
   (total,) = _total(data.mesh)(statistics)
-  pairs, null = translation.maximize(
+  pairs, null = translation_table.maximize(
     total,
     data.conditioning[side],
     data.group_types[side],

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import PAD
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import PAD
 
 if TYPE_CHECKING:  # it needs JAX, users of tables do not
   from jaxmt.align import em

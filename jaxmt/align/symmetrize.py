@@ -18,9 +18,9 @@ keep the other one.
 """
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 METHODS = (
   "grow-diag-final-and",
@@ -78,7 +78,7 @@ def symmetrize(forward: Ragged, backward: Ragged, *, method: str) -> Ragged:
   return Ragged(flat=flat, offsets=offsets)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _symmetrize(forward, forward_offsets, backward, backward_offsets, steps):
   """All sentences, one after the other."""
   size = len(forward_offsets) - 1
@@ -110,7 +110,7 @@ def _symmetrize(forward, forward_offsets, backward, backward_offsets, steps):
   return out[:count].copy(), offsets
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _combine(grid, room, steps):
   """Marks the accepted cells of one sentence pair."""
   source = np.zeros(grid.shape[0], np.bool_)

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data import scan
+from jaxmt.text import scan
+from jaxmt.text.kernels import njit
 
 _MODULUS = np.uint64((1 << 61) - 1)
 _BASE = np.uint64(0x0B3C5A1D7F2E9641)  # any number below the modulus
@@ -41,7 +41,7 @@ class KeyTable(NamedTuple):
   values: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit
 def multiply(a, b):
   """Returns `a * b` modulo 2^61 - 1, for numbers below it; uint64."""
   a_high, a_low = a >> np.uint64(31), a & _LOW31
@@ -57,14 +57,14 @@ def multiply(a, b):
   return total - _MODULUS if total >= _MODULUS else total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def append(key, power, more):
   """Returns the key of a name with a piece of (power, key) behind it."""
   total = multiply(key, power) + more
   return total - _MODULUS if total >= _MODULUS else total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hash_lines(data, count):
   """Keys, powers and begins of newline-ended lines."""
   keys = np.zeros(count, np.uint64)
@@ -122,7 +122,7 @@ def make_table(weights: Mapping[str, float]) -> KeyTable:
   return table
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fill(keys, values, table):
   slots, out = table
   mask = np.uint64(len(slots) - 1)
@@ -133,7 +133,7 @@ def _fill(keys, values, table):
     slots[slot], out[slot] = keys[number], values[number]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def look_up(key, table):
   """Returns the value of a key, 0 if it has none."""
   slots, values = table
@@ -146,7 +146,7 @@ def look_up(key, table):
   return 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sum_rows(keys, offsets, table):
   """Returns the summed values of each row of keys, float64 `[N]`."""
   out = np.zeros(len(offsets) - 1, np.float64)

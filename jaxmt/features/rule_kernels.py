@@ -6,9 +6,9 @@ spelled. What templates there are stands in `rule_templates`.
 """
 
 import numpy as np
-from numba import njit
 
 from jaxmt.features.feature_keys import append
+from jaxmt.text.kernels import njit
 
 # Places of the fixed pieces; those of numbers, labels and words follow.
 LITERALS = (
@@ -32,12 +32,12 @@ NUMBERS = 64  # "0" to "63"; larger ones are written as 63
 ATOMS = "flFLbanche"
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number(value):
   return len(LITERALS) + min(value, NUMBERS - 1)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _source_symbol(symbol, bases, out, size):
   """Writes a word, or a label in brackets."""
   if symbol >= 0:
@@ -47,7 +47,7 @@ def _source_symbol(symbol, bases, out, size):
   return size + 3
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _target_symbol(symbol, bases, out, size):
   """Writes a word, or the number of a non-terminal in brackets."""
   if symbol >= 0:
@@ -57,7 +57,7 @@ def _target_symbol(symbol, bases, out, size):
   return size + 3
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write_rule(rule, rules, bases, out):
   source, source_offsets, target, target_offsets, lhs = rules[:5]
   out[0], out[1], out[2] = RULE, bases[0] + lhs[rule], ARROW
@@ -79,7 +79,7 @@ def _write_rule(rule, rules, bases, out):
   return size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write_shape(rule, rules, out):
   source, source_offsets, target, target_offsets = rules[:4]
   out[0] = SHAPE
@@ -100,7 +100,7 @@ def _write_shape(rule, rules, out):
   return size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def local_slots(rule, rules, used):
   """Returns how many features the rule alone has."""
   link_offsets, silent, indicated = rules[6], rules[7], rules[8]
@@ -116,7 +116,7 @@ def local_slots(rule, rules, used):
   return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def write_local(rule, slot, rules, used, bases, out):
   """Writes the slot-th feature of a rule; returns the number of pieces."""
   source, source_offsets, target, target_offsets = rules[:4]
@@ -146,7 +146,7 @@ def write_local(rule, slot, rules, used, bases, out):
   return 4
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write_end(rule, rules, last, is_target, bases, out, size):
   """Writes the first or last symbol of one side of a rule or copied word."""
   if rule >= len(rules[7]):
@@ -164,7 +164,7 @@ def _write_end(rule, rules, last, is_target, bases, out, size):
   return _source_symbol(symbol, bases, out, size)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def write_edge(application, combination, first, rules, bases, text, out):
   """Writes a Word-Edges feature; returns the number of pieces.
 
@@ -210,7 +210,7 @@ def write_edge(application, combination, first, rules, bases, text, out):
   return size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fold(buffer, size, keys, powers):
   key = np.uint64(0)
   for place in range(size):
@@ -218,13 +218,13 @@ def _fold(buffer, size, keys, powers):
   return key
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _has_edges(rule, rules):
   silent = rules[7]
   return not silent[rule] if rule < len(silent) else rule > len(silent)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write(application, slot, own, kinds, rules, used, bases, text, out):
   """Writes the slot-th of all features, the rule's `own` ones first."""
   if slot < own:
@@ -236,7 +236,7 @@ def _write(application, slot, own, kinds, rules, used, bases, text, out):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def keys_of(applications, kinds, rules, used, bases, text, pieces, room):
   """Returns `(keys, offsets)` of all features of applications.
 
@@ -272,7 +272,7 @@ def keys_of(applications, kinds, rules, used, bases, text, pieces, room):
   return out, offsets
 
 
-@njit(cache=True, nogil=True)
+@njit
 def spell(applications, slots, kinds, rules, used, bases, text, pieces, room):
   r"""Returns the names of features, `\n` behind each, uint8.
 

@@ -32,12 +32,12 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.features import feature_keys, rule_kernels, sparse
 from jaxmt.features.feature_keys import KeyTable, Pieces
 from jaxmt.features.rule_kernels import ATOMS, LITERALS, NUMBERS
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.ragged import Ragged
 
 TEMPLATES = ("rule", "count", "shape", "pairs", "edges")
 _PREFIXES = {

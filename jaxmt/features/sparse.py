@@ -7,7 +7,8 @@ within a row ids rise and no value is 0, so equal vectors are equal arrays.
 import dataclasses
 
 import numpy as np
-from numba import njit
+
+from jaxmt.text.kernels import njit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ def canonical(
   return SparseRows(ids=ids, values=values, offsets=offsets)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _canonical(ids, values, offsets):
   out = np.zeros_like(offsets)
   end = 0
@@ -134,7 +135,7 @@ def dot(rows: SparseRows, weights: np.ndarray) -> np.ndarray:
   return _dot(rows.ids, rows.values, rows.offsets, np.asarray(weights, float))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _dot(ids, values, offsets, weights):
   out = np.zeros(len(offsets) - 1, np.float64)
   for row in range(len(out)):

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.grammar import rows as rows_lib
 from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.extract import packed_rules as rows_lib
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.ragged import Ragged
 
 THETA = (
   "source_given_target",

@@ -8,12 +8,12 @@ is as good as any.
 """
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.grammar import rows as rows_lib
 from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.extract import packed_rules as rows_lib
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
 def usable(table: RuleTable, sentences: Ragged) -> np.ndarray:
@@ -48,7 +48,7 @@ def filter_table(table: RuleTable, sentences: Ragged) -> RuleTable:
   return table_lib.select(table, usable(table, sentences))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _match_all(
   flat, offsets, words, sentence_offsets, sentence_of, order, starts
 ):
@@ -85,12 +85,12 @@ def _match_all(
   return matched
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number(starts, word):
   return starts[word + 1] - starts[word]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _match_right(pattern, anchor, words, position, end):
   """Whether the pattern after its anchor matches before `end`."""
   place = anchor + 1
@@ -125,7 +125,7 @@ def _match_right(pattern, anchor, words, position, end):
   return position <= end
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _match_left(pattern, anchor, words, position, begin):
   """Whether the pattern before its anchor matches after `begin`."""
   place = anchor - 1

@@ -14,10 +14,10 @@ import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from jaxmt.align.lexicon import NULL, LexicalTable
-from jaxmt.data.ragged import Ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 FLOOR = 1e-9  # probability of a word pair the table does not have
 NAMES = ("lex_source_given_target", "lex_target_given_source")
@@ -133,7 +133,7 @@ def lexical_weights(
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _find(offsets, targets, source, target):
   """The place of a word pair in the table, or -1."""
   if source >= len(offsets) - 1:
@@ -151,12 +151,12 @@ def _find(offsets, targets, source, target):
   return -1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _probability(values, place):
   return values[place] if place >= 0 else FLOOR
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _weights(
   source,
   source_offsets,

@@ -4,7 +4,7 @@ lhs.npy kind.npy counts.npy features.npy
 source.npy source_offsets.npy    (target, links, fragments likewise)
 labels.txt source_words.txt target_words.txt feature_names.txt
 provenance_*.npy                 only if it was kept
-manifest.json                    see `jaxmt.data.array_folder`
+manifest.json                    see `jaxmt.text.array_folder`
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.data import array_folder, vocabulary
-from jaxmt.data.array_folder import FolderWriter
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import Vocabulary
 from jaxmt.errors import InputError
+from jaxmt.grammar.extract.packed_rules import RuleColumns
 from jaxmt.grammar.provenance import Provenance
-from jaxmt.grammar.rows import RuleColumns
 from jaxmt.grammar.table import RuleTable
+from jaxmt.text import array_folder, vocabulary
+from jaxmt.text.array_folder import FolderWriter
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import Vocabulary
 
 META = {"format": "jaxmt-rules", "version": 1}
 

@@ -3,11 +3,11 @@
 import dataclasses
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.array_folder import Allocate, in_memory
-from jaxmt.data.ragged import Ragged
-from jaxmt.grammar.rows import ONE
+from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.text.array_folder import Allocate, in_memory
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def from_rules(
   return Provenance(rules=Ragged(flat=rules, offsets=offsets), counts=counts)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _count(sentences, rule_offsets, number):
   """Offsets of each sentence's different rules, int64 `[N + 1]`."""
   last = np.full(number, -1, np.int32)
@@ -65,7 +65,7 @@ def _count(sentences, rule_offsets, number):
   return offsets
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _transpose(sentences, rule_offsets, shares, offsets, rules, counts):
   ends = offsets[:-1].copy()
   for rule in range(len(rule_offsets) - 1):

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import UNK, Vocabulary
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import UNK, Vocabulary
 
 X, S = 0, 1
 LABELS = ("X", "S")

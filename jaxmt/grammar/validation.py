@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import LABELS, Kind, RuleTable
+from jaxmt.text.ragged import Ragged
 
 
 def validate(table: RuleTable) -> None:

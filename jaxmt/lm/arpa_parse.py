@@ -7,7 +7,8 @@ the caller knows the file and counts the lines.
 """
 
 import numpy as np
-from numba import njit
+
+from jaxmt.text.kernels import njit
 
 STOP, DONE = 1, 0
 FAULTS = {
@@ -30,14 +31,14 @@ _TAB, _NEWLINE, _RETURN, _SPACE, _BACKSLASH = 9, 10, 13, 32, 92
 _POWERS = np.array([10.0**power for power in range(23)])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _skip_blanks(data, at):
   while data[at] == _SPACE or data[at] == _TAB or data[at] == _RETURN:
     at += 1
   return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _word_end(data, at):
   byte = data[at]
   while byte != _SPACE and byte != _TAB and byte != _NEWLINE:
@@ -48,7 +49,7 @@ def _word_end(data, at):
   return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _spells(data, at, end, small, large):
   """Whether the three bytes `at .. end` spell a word, in any case."""
   if end - at != 3:
@@ -59,7 +60,7 @@ def _spells(data, at, end, small, large):
   return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number(data, at):
   """Reads a decimal number; returns `(value, end, ok)`.
 
@@ -104,7 +105,7 @@ def _number(data, at):
   return sign * _scaled(np.float64(digits), scale), end, at == end
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _exponent(data, at, end):
   negative = False
   if at < end and (data[at] == 45 or data[at] == 43):
@@ -118,7 +119,7 @@ def _exponent(data, at, end):
   return -value if negative else value, at, at > start
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scaled(value, power):
   while power > 22 and value < np.inf:
     value *= 1e22
@@ -131,7 +132,7 @@ def _scaled(value, power):
   return value * _POWERS[power] if power >= 0 else value / _POWERS[-power]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _log_probability(data, at):
   """Reads the first field; returns `(value, end, code)`."""
   value, at, ok = _number(data, at)
@@ -144,7 +145,7 @@ def _log_probability(data, at):
   return max(value, _LOG_ZERO) if value == -np.inf else value, at, DONE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _rest_of_line(data, at, highest):
   """Reads an optional back-off weight; returns `(value, at, code)`."""
   at = _skip_blanks(data, at)
@@ -162,12 +163,12 @@ def _rest_of_line(data, at, highest):
   return value, at + 1, DONE
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _stops(data, at):
   return data[at] == _NEWLINE or data[at] == _BACKSLASH
 
 
-@njit(cache=True, nogil=True)
+@njit
 def parse_unigrams(data, at, highest, probability, backoff, lengths, text):
   """Reads unigram lines until the arrays are full or the data ends.
 
@@ -210,7 +211,7 @@ def parse_unigrams(data, at, highest, probability, backoff, lengths, text):
   return DONE, at, lines, used
 
 
-@njit(cache=True, nogil=True)
+@njit
 def parse_ngrams(
   data, at, highest, probability, backoff, ids, text, starts, hashes, slots
 ):
@@ -259,7 +260,7 @@ def parse_ngrams(
   return DONE, at, lines
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _hash_bytes(data, start, end):
   value = np.uint64(0xCBF29CE484222325)
   for position in range(start, end):
@@ -267,7 +268,7 @@ def _hash_bytes(data, start, end):
   return value ^ (value >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _find_word(data, start, end, text, starts, hashes, slots):
   """The id of the word `data[start:end]`, or minus one minus a free slot."""
   mask = np.uint64(len(slots) - 1)
@@ -289,7 +290,7 @@ def _find_word(data, start, end, text, starts, hashes, slots):
   return -np.int64(slot) - 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def index_words(text, starts):
   """Makes a hash table of words; the hash only finds, bytes decide.
 
@@ -317,7 +318,7 @@ def index_words(text, starts):
   return hashes, slots, -1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _find_ngram(context, word, contexts, words, slots):
   """The n-gram (context, word), or minus one minus a free slot."""
   mask = np.uint64(len(slots) - 1)
@@ -333,7 +334,7 @@ def _find_ngram(context, word, contexts, words, slots):
   return -np.int64(slot) - 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def index_ngrams(first, contexts, words, slots):
   """Enters n-grams from number `first` on into an empty table."""
   for number in range(first, len(words)):
@@ -341,7 +342,7 @@ def index_ngrams(first, contexts, words, slots):
     slots[-found - 1] = number
 
 
-@njit(cache=True, nogil=True)
+@njit
 def link_ngrams(ids, first, contexts, words, suffixes, slots):
   """Finds context and suffix of every n-gram of one order k >= 2.
 

@@ -18,11 +18,11 @@ import re
 
 import numpy as np
 
-from jaxmt.data import files, scan
 from jaxmt.errors import InputError
 from jaxmt.lm import arpa_parse
 from jaxmt.lm import model as model_lib
 from jaxmt.lm.model import Level, NgramModel
+from jaxmt.text import files, scan
 
 _COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)\s*$")
 _FIRST_CAPACITY = 1 << 16  # the header's counts are not believed beforehand

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data import files
 from jaxmt.lm.model import NgramModel
+from jaxmt.text import files
+from jaxmt.text.kernels import njit
 
 _BLOCK = 1 << 16  # n-grams formatted at a time
 _NUMBER = 32  # no number takes more bytes than this, with its tab
@@ -57,7 +57,7 @@ def format_arpa(model: NgramModel) -> Iterator[bytes]:
   yield b"\n\\end\\\n"
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _format_block(
   text,
   starts,
@@ -104,7 +104,7 @@ def _format_block(
   return out[:at].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write_float(out, at, value):
   """Writes a finite float32 with the fewest digits that give it back.
 
@@ -135,7 +135,7 @@ def _write_float(out, at, value):
   return _write_decimal(out, at, digits, shift)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _write_decimal(out, at, digits, shift):
   """Writes digits / 10**shift, with an exponent below 1e-6 and from 1e21."""
   count = np.int64(0)
@@ -183,7 +183,7 @@ def _write_decimal(out, at, digits, shift):
   return at
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scaled(value, power):
   """Returns value * 10**power; for small powers correctly rounded."""
   if power >= 0:

@@ -12,9 +12,9 @@ comparison, no hashing, linear time and memory.
 import dataclasses
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 UNK, BOS, EOS = 0, 1, 2
 SPECIALS = 3  # ids of the text's own words start here
@@ -80,7 +80,7 @@ def count_ngrams(
   return levels
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _with_markers(flat, offsets):
   """Puts `<s>` and `</s>` around each sentence.
 
@@ -105,7 +105,7 @@ def _with_markers(flat, offsets):
   return words, places
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _next_order(words, places, by_word, numbers, previous, k):
   """Numbers the n-grams of order k.
 

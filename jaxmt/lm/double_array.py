@@ -9,14 +9,15 @@ exactly one slot and never takes one key for another.
 """
 
 import numpy as np
-from numba import njit
+
+from jaxmt.text.kernels import njit
 
 _PATIENCE = 8  # failures before a block of 64 offsets is closed to its class
 _FULL = np.uint64(0)
 _ONE = np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _window(free, start):
   """The 64 bits of `free` from bit `start` on."""
   block = start >> 6
@@ -27,7 +28,7 @@ def _window(free, start):
   return low | (free[block + 1] << (np.uint64(64) - shift))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _lowest_bit(bits):
   count = 0
   while bits & _ONE == _FULL:
@@ -36,12 +37,12 @@ def _lowest_bit(bits):
   return count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _take(free, slot):
   free[slot >> 6] &= ~(_ONE << np.uint64(slot & 63))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _open_all(following, tries):
   """Makes every block a candidate again."""
   for block in range(len(following)):
@@ -49,7 +50,7 @@ def _open_all(following, tries):
     tries[block] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _doubled(free, following, tries):
   """The three arrays at twice their length, the new blocks free and open."""
   size = len(free)
@@ -63,7 +64,7 @@ def _doubled(free, following, tries):
   return more_free, more_following, more_tries
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fit(free, block, columns, first, last):
   """The offsets in a block at which a row fits, as bits."""
   bits = free[block]
@@ -74,7 +75,7 @@ def _fit(free, block, columns, first, last):
   return bits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def place_rows(starts, columns, order, reserved):
   """Chooses an offset for every row.
 

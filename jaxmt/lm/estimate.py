@@ -24,14 +24,14 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.lm import counts as counts_lib
 from jaxmt.lm import model as model_lib
 from jaxmt.lm.counts import BOS, EOS, SPECIALS, UNK, NgramCounts
 from jaxmt.lm.model import Level, NgramModel
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 FALLBACK = (0.5, 1.0, 1.5)
 
@@ -257,7 +257,7 @@ def _log10(values: np.ndarray) -> np.ndarray:
   return _log10_kernel(values, np.float32(model_lib.LOG_ZERO))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _log10_kernel(values, floor):
   """The C library's log10, one by one.
 

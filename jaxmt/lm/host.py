@@ -3,10 +3,10 @@
 import dataclasses
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.lm.tables import EOS_WORD, STATE_MASK, UNK_WORD, Tables
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def score_text(tables: Tables, sentences: Ragged) -> TextScores:
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _score(check, follow, score, length, begin, flat, offsets):
   """Walks the automaton over each sentence and `</s>`."""
   size = len(flat) + len(offsets) - 1

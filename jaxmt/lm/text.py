@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.data import ragged, vocabulary
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.lm import model as model_lib
+from jaxmt.text import ragged, vocabulary
+from jaxmt.text.ragged import Ragged
 
 
 def encode_corpus(

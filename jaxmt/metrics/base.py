@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt import threads as threads_lib
-from jaxmt.data.ragged import Ragged
+from jaxmt.text import kernels
+from jaxmt.text.ragged import Ragged
 
 WORD = "word"
 CHARACTER = "character"
@@ -180,7 +180,7 @@ def run_kernel(
   def work(low: int, high: int) -> None:
     kernel(low, high, *inputs, out)
 
-  threads = threads_lib.available() if threads is None else threads
+  threads = kernels.available_threads() if threads is None else threads
   if threads <= 1 or len(rows) < _SERIAL_LIMIT or len(sentences) == 1:
     work(0, len(sentences))
     return out

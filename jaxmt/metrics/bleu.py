@@ -14,10 +14,10 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.metrics import base, trie
+from jaxmt.metrics import base, reference_trie
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 CLOSEST, SHORTEST, AVERAGE = 0, 1, 2
 REFERENCE_LENGTHS = {
@@ -80,7 +80,7 @@ GROUNDED = Smoothing(
 )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _reference_length(length, offsets, low, high, rule):
   """The effective length of references `low..high` for a hypothesis."""
   shortest = np.int64(1 << 62)
@@ -100,25 +100,25 @@ def _reference_length(length, offsets, low, high, rule):
   return total / (high - low)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, order, rule, out,
 ):  # fmt: skip
-  most = trie.largest_group(ref_offsets, first, low, high, sentences)
-  grams = trie.allocate(most * order)
+  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
+  grams = reference_trie.allocate(most * order)
   for group in range(low, high):
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
-    trie.reset(grams, (ref_offsets[end] - ref_offsets[begin]) * order)
+    reference_trie.reset(grams, (ref_offsets[end] - ref_offsets[begin]) * order)
     for row in range(begin, end):
-      trie.add_reference(
+      reference_trie.add_reference(
         grams, ref_flat, ref_offsets[row], ref_offsets[row + 1], order
       )
     for item in range(starts[group], starts[group + 1]):
       row = rows[item]
       length = offsets[row + 1] - offsets[row]
-      trie.count_matches(
+      reference_trie.count_matches(
         grams, flat, offsets[row], offsets[row + 1], order, out[row]
       )
       for n in range(order):

@@ -18,15 +18,15 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.metrics import base, trie
+from jaxmt.metrics import base, reference_trie
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 _EPSILON = 1e-16
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_space(code):
   """What `str.split` splits at."""
   if code <= 0x20:
@@ -44,7 +44,7 @@ def _is_space(code):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _is_punctuation(code):
   """ASCII punctuation."""
   return (
@@ -52,7 +52,7 @@ def _is_punctuation(code):
   ) or 123 <= code <= 126
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _characters(flat, start, stop, keep_space, out):
   """Copies the code points that count to `out`; returns how many."""
   size = 0
@@ -63,7 +63,7 @@ def _characters(flat, start, stop, keep_space, out):
   return size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _words(flat, start, stop, bounds):
   """Writes the words' spans `[begin, end)` to `bounds`; returns how many."""
   size = 0
@@ -91,7 +91,7 @@ def _words(flat, start, stop, bounds):
   return size
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _word_ids(spelling, flat, bounds, size, add, out):
   """Numbers words by walking their letters through a trie of spellings.
 
@@ -107,15 +107,15 @@ def _word_ids(spelling, flat, bounds, size, add, out):
       if position < bounds[word, 1]:
         letter = flat[position]
       if add:
-        node = trie.find_or_add(spelling, node, letter)
+        node = reference_trie.find_or_add(spelling, node, letter)
       else:
-        node = trie.find(keys, nodes, mask, node, letter)
+        node = reference_trie.find(keys, nodes, mask, node, letter)
         if not node:
           break
     out[word] = node
 
 
-@njit(cache=True, nogil=True)
+@njit
 def f_score(counts, orders, factor, epsilon):
   """The score of one row of statistics; operations in sacreBLEU's order."""
   total = precision_sum = recall_sum = 0.0
@@ -145,7 +145,7 @@ def f_score(counts, orders, factor, epsilon):
   return (1 + factor) * precision * recall / (factor * precision + recall)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _longest(offsets):
   longest = 1
   for row in range(len(offsets) - 1):
@@ -153,7 +153,7 @@ def _longest(offsets):
   return longest
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _totals(counts, place, order, mine, theirs, orders):
   """Sets the numbers of n-grams of sequences of length `mine`, `theirs`."""
   for n in range(order):
@@ -162,7 +162,7 @@ def _totals(counts, place, order, mine, theirs, orders):
       counts[orders + place + n] = theirs - n
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, char_order, word_order, factor, keep_space, epsilon, out,
@@ -170,9 +170,9 @@ def _kernel(
   orders = char_order + word_order
   room = max(_longest(offsets), _longest(ref_offsets))
   most = _longest(ref_offsets)
-  letters = trie.allocate(most * char_order)
-  spelling = trie.allocate(2 * most)
-  grams = trie.allocate(most * word_order)
+  letters = reference_trie.allocate(most * char_order)
+  spelling = reference_trie.allocate(2 * most)
+  grams = reference_trie.allocate(most * word_order)
   text = np.empty(room, np.int32)
   bounds = np.empty((room + 1, 2), np.int64)
   words = np.empty(room + 1, np.int32)
@@ -185,28 +185,28 @@ def _kernel(
     for reference in range(begin, end):
       start, stop = ref_offsets[reference], ref_offsets[reference + 1]
       ref_length = _characters(ref_flat, start, stop, keep_space, text)
-      trie.reset(letters, ref_length * char_order)
-      trie.add_reference(letters, text, zero, ref_length, char_order)
+      reference_trie.reset(letters, ref_length * char_order)
+      reference_trie.add_reference(letters, text, zero, ref_length, char_order)
       ref_words = 0
       if word_order:
         ref_words = _words(ref_flat, start, stop, bounds)
-        trie.reset(spelling, 2 * (stop - start))
+        reference_trie.reset(spelling, 2 * (stop - start))
         _word_ids(spelling, ref_flat, bounds, ref_words, np.bool_(True), words)
-        trie.reset(grams, ref_words * word_order)
-        trie.add_reference(grams, words, zero, ref_words, word_order)
+        reference_trie.reset(grams, ref_words * word_order)
+        reference_trie.add_reference(grams, words, zero, ref_words, word_order)
       for item in range(starts[group], starts[group + 1]):
         row = rows[item]
         start, stop = offsets[row], offsets[row + 1]
         length = _characters(flat, start, stop, keep_space, text)
         counts[:] = 0
-        trie.count_matches(
+        reference_trie.count_matches(
           letters, text, zero, length, char_order, counts[2 * orders :]
         )
         _totals(counts, zero, char_order, length, ref_length, orders)
         if word_order:
           size = _words(flat, start, stop, bounds)
           _word_ids(spelling, flat, bounds, size, np.bool_(False), words)
-          trie.count_matches(
+          reference_trie.count_matches(
             grams,
             words,
             zero,

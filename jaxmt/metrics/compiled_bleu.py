@@ -7,13 +7,14 @@ the pseudo-document of MIRA.
 """
 
 import numpy as np
-from numba import njit
+
+from jaxmt.text.kernels import njit
 
 ORDER = 4
 SIZE = 2 * ORDER + 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def bleu(sums):
   """Returns BLEU in 0..1 of matches 1-4, totals 1-4, reference length."""
   above = 1.0
@@ -29,7 +30,7 @@ def bleu(sums):
   return precision
 
 
-@njit(cache=True, nogil=True)
+@njit
 def bleu_rows(sums):
   """Returns BLEU of each row, `[I, 9] -> [I]`."""
   out = np.empty(len(sums), np.float64)

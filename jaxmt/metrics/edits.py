@@ -13,15 +13,15 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.metrics import base, trie
+from jaxmt.metrics import base, reference_trie
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 WORD_BITS = 64
 
 
-@njit(cache=True, nogil=True)
+@njit
 def step(equal, plus, minus):
   """One column of the bit-parallel edit distance (Myers 1999, Hyyro 2003).
 
@@ -48,7 +48,7 @@ def step(equal, plus, minus):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def equal_bits(token, pattern):
   """Bit j is set where `pattern[j]` is the token; at most 64 of them."""
   bits = np.uint64(0)
@@ -58,7 +58,7 @@ def equal_bits(token, pattern):
   return bits
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _bit_distance(text, pattern):
   last = np.uint64(len(pattern) - 1)
   plus = ~np.uint64(0)
@@ -71,7 +71,7 @@ def _bit_distance(text, pattern):
   return distance
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _row_distance(text, pattern):
   row = np.arange(len(pattern) + 1)
   for position in range(len(text)):
@@ -84,7 +84,7 @@ def _row_distance(text, pattern):
   return row[-1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def edit_distance(one, other):
   """Returns the Levenshtein distance of two sequences."""
   if len(one) < len(other):
@@ -96,7 +96,7 @@ def edit_distance(one, other):
   return _row_distance(one, other)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _wer_kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, out,
@@ -116,13 +116,13 @@ def _wer_kernel(
       out[row, 1] = words / (end - begin)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _per_kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, out,
 ):  # fmt: skip
-  most = trie.largest_group(ref_offsets, first, low, high, sentences)
-  words = trie.allocate(most)
+  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
+  words = reference_trie.allocate(most)
   matches = np.zeros(1, np.float64)
   for group in range(low, high):
     begin = first[sentences[group]]
@@ -130,13 +130,13 @@ def _per_kernel(
     total = ref_offsets[end] - ref_offsets[begin]
     for reference in range(begin, end):
       start, stop = ref_offsets[reference], ref_offsets[reference + 1]
-      trie.reset(words, stop - start)
-      trie.add_reference(words, ref_flat, start, stop, 1)
+      reference_trie.reset(words, stop - start)
+      reference_trie.add_reference(words, ref_flat, start, stop, 1)
       for item in range(starts[group], starts[group + 1]):
         row = rows[item]
         length = offsets[row + 1] - offsets[row]
         matches[0] = 0
-        trie.count_matches(
+        reference_trie.count_matches(
           words, flat, offsets[row], offsets[row + 1], 1, matches
         )
         edits = max(length, stop - start) - matches[0]

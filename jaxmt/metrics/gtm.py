@@ -20,13 +20,13 @@ import functools
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.metrics import base
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _longest_run(text, reference, free, open_, runs):
   """The longest run of free pairs, `(length, start, place)`."""
   best = 0
@@ -51,7 +51,7 @@ def _longest_run(text, reference, free, open_, runs):
   return best, best_start, best_place
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _match_size(text, reference, exponent, free, open_, runs):
   free[: len(text)] = True
   open_[: len(reference)] = True
@@ -74,7 +74,7 @@ def _match_size(text, reference, exponent, free, open_, runs):
   return total ** (1.0 / exponent)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, exponent, out,

@@ -18,10 +18,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.metrics import base, trie
+from jaxmt.metrics import base, reference_trie
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 _BETA = math.log(2) / math.log(1.5) ** 2
 
@@ -40,18 +40,18 @@ class PreparedReferences:
   information: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _information(flat, offsets, order):
   out = np.zeros((len(flat), order), np.float64)
   if not len(flat):
     return out
-  grams = trie.allocate(len(flat) * order)
-  trie.reset(grams, len(flat) * order)
+  grams = reference_trie.allocate(len(flat) * order)
+  reference_trie.reset(grams, len(flat) * order)
   for row in range(len(offsets) - 1):
     for position in range(offsets[row], offsets[row + 1]):
       node = np.int32(0)
       for index in range(position, min(position + order, offsets[row + 1])):
-        node = trie.find_or_add(grams, node, flat[index])
+        node = reference_trie.find_or_add(grams, node, flat[index])
         grams.counts[node] += 1
   keys, nodes, mask = grams.keys, grams.nodes, grams.state[1]
   counts = grams.counts
@@ -61,7 +61,9 @@ def _information(flat, offsets, order):
       node = np.int32(0)
       for length in range(min(order, offsets[row + 1] - position)):
         context = counts[node]
-        node = trie.find(keys, nodes, mask, node, flat[position + length])
+        node = reference_trie.find(
+          keys, nodes, mask, node, flat[position + length]
+        )
         out[position, length] = np.log2(context / counts[node])
   return out
 
@@ -78,14 +80,14 @@ def prepare(
   return PreparedReferences(references=references, information=information)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, information, out,
 ):  # fmt: skip
   order = information.shape[1]
-  most = trie.largest_group(ref_offsets, first, low, high, sentences)
-  grams = trie.allocate(most * order)
+  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
+  grams = reference_trie.allocate(most * order)
   keys, nodes, state = grams.keys, grams.nodes, grams.state
   limits, counts = grams.limits, grams.counts
   weights = np.zeros(most * order + 1, np.float64)
@@ -93,15 +95,15 @@ def _kernel(
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
     words = ref_offsets[end] - ref_offsets[begin]
-    trie.reset(grams, words * order)
+    reference_trie.reset(grams, words * order)
     for row in range(begin, end):
       start, stop = ref_offsets[row], ref_offsets[row + 1]
-      trie.add_reference(grams, ref_flat, start, stop, order)
+      reference_trie.add_reference(grams, ref_flat, start, stop, order)
       for position in range(start, stop):
         node = np.int32(0)
         for length in range(min(order, stop - position)):
           token = ref_flat[position + length]
-          node = trie.find(keys, nodes, state[1], node, token)
+          node = reference_trie.find(keys, nodes, state[1], node, token)
           weights[node] = information[position, length]
     for item in range(starts[group], starts[group + 1]):
       row = rows[item]
@@ -110,7 +112,7 @@ def _kernel(
         node = np.int32(0)
         for length in range(min(order, stop - position)):
           token = flat[position + length]
-          node = trie.find(keys, nodes, state[1], node, token)
+          node = reference_trie.find(keys, nodes, state[1], node, token)
           if not node:
             break
           if counts[node] < limits[node]:

@@ -20,10 +20,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.metrics import base, edits
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 MAX_BLOCK = 10
 MAX_DISTANCE = 50
@@ -54,7 +54,7 @@ class _Work(NamedTuple):
   missed: np.ndarray  # running count of wrong reference words, int64 [m + 1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _allocate(n, m):
   return _Work(
     np.empty(n, np.int32),
@@ -74,7 +74,7 @@ def _allocate(n, m):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _band(row, n, m):
   """The columns `[low, high)` the edit distance looks at in a row."""
   if m < BAND:
@@ -89,7 +89,7 @@ def _band(row, n, m):
   return low, (m + 1 if row == n else high)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _band_margin(n, m):
   """No alignment with fewer edits than this leaves the band.
 
@@ -108,7 +108,7 @@ def _band_margin(n, m):
   return margin
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fill(words, n, reference, cost, operation, start):
   """Computes the banded edit distance from row `start + 1` on.
 
@@ -148,7 +148,7 @@ def _fill(words, n, reference, cost, operation, start):
   return np.int64(cost[n, m])
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _align(work, n, m):
   """Walks back through the operations: partners and running error counts."""
   operation, partner = work.operation, work.partner
@@ -174,7 +174,7 @@ def _align(work, n, m):
     missed[position + 1] += missed[position]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _columns(work, start, n, m):
   """Bit-parallel columns of `work.words` from word `start` on."""
   masks, distance = work.masks, work.distance
@@ -195,7 +195,7 @@ def _columns(work, start, n, m):
     )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shift(items, out, n, start, length, target):
   """Moves `items[start : start + length]` to `target`, writing `out`.
 
@@ -226,7 +226,7 @@ def _shift(items, out, n, start, length, target):
     position += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _candidate_cost(work, n, reference, start, length, target, margin):
   """The banded edit distance after a shift."""
   m = len(reference)
@@ -252,7 +252,7 @@ def _candidate_cost(work, n, reference, start, length, target, margin):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _best_shift(work, n, reference, before, checked, margin):
   """Tries all shifts of blocks that also stand in the reference.
 
@@ -309,7 +309,7 @@ def _best_shift(work, n, reference, before, checked, margin):
   return best_gain, best_length, best_start, best_target, checked
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _edits(hypothesis, reference, work):
   """Returns shifts made plus the edit distance that is left."""
   n, m = len(hypothesis), len(reference)
@@ -348,7 +348,7 @@ def _edits(hypothesis, reference, work):
         masks[row] = moved_masks[row]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, out,

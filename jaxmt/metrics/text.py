@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.metrics import base, words
+from jaxmt.text.ragged import Ragged
 
 TOKENIZERS = {
   "none": None,

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
 from jaxmt.metrics import base
+from jaxmt.text.ragged import Ragged
 
 Parts = Sequence[tuple[float, base.Metric]]
 

@@ -1,6 +1,6 @@
 r"""Splits lines at white space and numbers their words by a reference's words.
 
-Like `jaxmt.data.vocabulary`, but white space is what Python's `str.split` takes
+Like `jaxmt.text.vocabulary`, but white space is what Python's `str.split` takes
 for it, in all of Unicode, because sacreBLEU splits so; and words are looked up
 while they are being read, on all cores, since k-best lists are long.
 """
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from jaxmt import threads
-from jaxmt.data import scan
-from jaxmt.data.ragged import Ragged
+from jaxmt.text import kernels, scan
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 # Shorter texts are not worth a thread.
 _CHUNK_BYTES = 1 << 18
@@ -38,7 +37,7 @@ class WordTable(NamedTuple):
   slots: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _space(data, position):
   r"""How many bytes of white space, one character of it, begin here; or 0.
 
@@ -68,7 +67,7 @@ def _space(data, position):
   return 3 if wide else 0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _spans(data, lines):
   """The words' spans and for each line the number of its first word."""
   starts = np.empty(len(data) // 2 + 1, np.int64)
@@ -95,14 +94,14 @@ def _spans(data, lines):
   return starts[:words].copy(), ends[:words].copy(), offsets
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _mixed(value):
   value ^= value >> np.uint64(32)
   value *= np.uint64(0xD6E8FEB86659FD93)
   return value ^ (value >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _fill_table(data, starts, ends):
   size = 64
   while size < 4 * len(starts):
@@ -122,7 +121,7 @@ def _fill_table(data, starts, ends):
   return hashes, slots
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _equal(data, start, end, known, known_start, known_end):
   if end - start != known_end - known_start:
     return False
@@ -132,7 +131,7 @@ def _equal(data, start, end, known, known_start, known_end):
   return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _look_up(table, data, low, high, lengths):
   """Numbers the words in `data[low:high]`; words per line go to `lengths`."""
   known, starts, ends = table.data, table.starts, table.ends
@@ -197,7 +196,7 @@ def look_up(table: WordTable, lines: Sequence[str]) -> Ragged:
   """Returns the ids of all words; words the table lacks get the id V."""
   text = _joined(lines)
   data = np.frombuffer(text, np.uint8)
-  parts = min(threads.available(), len(text) // _CHUNK_BYTES + 1)
+  parts = min(kernels.available_threads(), len(text) // _CHUNK_BYTES + 1)
   cuts = [0]
   for part in range(1, parts):
     cuts.append(text.find(b"\n", max(cuts[-1], part * len(text) // parts)) + 1)

@@ -23,21 +23,26 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.chart import force
-from jaxmt.chart.model import Model, select_source
-from jaxmt.chart.search import SearchConfig
-from jaxmt.data import ragged
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.forced import forced as force
+from jaxmt.decode.model import Model, select_source
 from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import Groups
-from jaxmt.grammar.rows import ONE
+from jaxmt.grammar.extract.packed_rules import ONE
 from jaxmt.lm.automaton import NgramAutomaton
+from jaxmt.text import ragged
 from jaxmt.train import config as config_lib
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import decoding, learn_theta, leave_one_out, select
+from jaxmt.train import (
+  edge_selection,
+  learn_theta,
+  leave_one_out,
+  shard_counting,
+)
+from jaxmt.train.checkpoint_store import Store
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.decoding import Bitext, Counted, Guard, Shard, Work
 from jaxmt.train.learn_theta import Before, Judge, Learned, Place
-from jaxmt.train.store import Store
+from jaxmt.train.shard_counting import Bitext, Counted, Guard, Shard, Work
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -183,7 +188,7 @@ def count_forced(
       start += len(rows)
     excluded = None if alone is None else ragged.select(alone, rows)
     counted.append(_force(work, rows, own, rules, excluded))
-  return decoding.gather(counted, per_sentence=work.per_sentence)
+  return shard_counting.gather(counted, per_sentence=work.per_sentence)
 
 
 def _force(work: Work, rows, own, rules, excluded) -> Counted:
@@ -199,5 +204,5 @@ def _force(work: Work, rows, own, rules, excluded) -> Counted:
   held = work.held
   if own is not None and held is not None and held.kind == "counts":
     forest = leave_one_out.hold_out_forest(forest, own, held, rows)
-  chosen = select.select_all(work.model, source, forest, work.config)
-  return decoding.count(work, rows, forest, chosen)
+  chosen = edge_selection.select_all(work.model, source, forest, work.config)
+  return shard_counting.count(work, rows, forest, chosen)

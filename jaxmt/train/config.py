@@ -8,7 +8,7 @@ equations, figures and sections are its.
 import dataclasses
 import math
 
-from jaxmt.train import losses
+from jaxmt.train import derivation_losses
 
 METHODS = (
   "primary",
@@ -114,7 +114,7 @@ def check(config: ThetaConfig) -> None:
       raise ValueError(
         f"{name} {getattr(config, name)!r} is none of {', '.join(known)}"
       )
-  losses.goodness(config.goodness)
+  derivation_losses.goodness(config.goodness)
   for name in (
     "k",
     "iterations",

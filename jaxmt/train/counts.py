@@ -10,13 +10,13 @@ import dataclasses
 from collections.abc import Iterable
 
 import numpy as np
-from numba import njit
 
-from jaxmt.chart.forest import Forest
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
+from jaxmt.grammar.extract.packed_rules import ONE
 from jaxmt.grammar.provenance import Provenance
-from jaxmt.grammar.rows import ONE
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.text import ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def contributions(
   return Contributions(rules=Ragged(flat=rules, offsets=offsets), units=units)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _contributions(node_offsets, edge_offsets, rule, weights, size, copy_rule):
   sums = np.zeros(size)
   touched = np.empty(len(rule), np.int32)
@@ -143,7 +143,7 @@ def add(total: np.ndarray, made: Contributions) -> None:
   _add(total, made.rules.flat, made.units)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _add(total, rules, units):
   for item in range(len(rules)):
     total[rules[item]] += units[item]

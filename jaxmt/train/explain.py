@@ -12,18 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.chart import decoder, derivation, search_report
-from jaxmt.chart.decoder import DecodeConfig, Result
-from jaxmt.chart.derivation import Derivations
-from jaxmt.chart.model import Model, Source
-from jaxmt.chart.segments import advance
+from jaxmt.decode import derivation, search_report
+from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.chart.lm_records import advance
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
-from jaxmt.grammar.match import GLUE, ORDINARY
+from jaxmt.grammar.match.matching import GLUE, ORDINARY
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.train.wanted import Wanted
+from jaxmt.text.kernels import njit
+from jaxmt.train.reference_derivations import Wanted
 
 
 def partial_scores(
@@ -78,7 +79,7 @@ def _subtrees(derivations: Derivations) -> Derivations:
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _read(words, offsets, states, table):
   out = np.zeros(len(offsets) - 1)
   for row in range(len(out)):

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.chart import model as models
-from jaxmt.chart.decoder import DecodeConfig
-from jaxmt.chart.model import Model
-from jaxmt.data.ragged import Ragged
+from jaxmt.decode import model as models
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.decode.model import Model
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.metrics import text
+from jaxmt.text.ragged import Ragged
 from jaxmt.train import baselines, learn_theta
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.decoding import Bitext
 from jaxmt.train.learn_theta import Place
-from jaxmt.tune import decoding as tune_decoding
+from jaxmt.train.shard_counting import Bitext
+from jaxmt.tune import kbest_decoder as tune_decoding
 from jaxmt.tune import loop
 from jaxmt.tune.loop import LoopConfig
 from jaxmt.tune.methods import Method

@@ -23,25 +23,25 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt import parallel
-from jaxmt import runner as runner_lib
-from jaxmt.chart import force
-from jaxmt.chart import model as models
-from jaxmt.chart.model import Model
-from jaxmt.chart.search import SearchConfig
+from jaxmt.decode import model as models
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.forced import forced
+from jaxmt.decode.model import Model
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
-from jaxmt.grammar.rows import ONE
+from jaxmt.grammar.extract.packed_rules import ONE
 from jaxmt.lm import automaton
-from jaxmt.runner import Runner
+from jaxmt.runtime import parallel
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import decoding, kept_shards, leave_one_out
+from jaxmt.train import leave_one_out, shard_counting, shard_store
+from jaxmt.train.checkpoint_store import Memory, Store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
-from jaxmt.train.decoding import Bitext, Counted, Shard, Work
 from jaxmt.train.leave_one_out import HeldOut
-from jaxmt.train.store import Memory, Store
+from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
 
 # (shard, work=) -> what it gives; further arguments are bound.
 ShardFunction = Callable[..., Counted]
@@ -115,7 +115,7 @@ def learn(
   place: Place | None = None,
   on_iteration: Callable[[dict[str, Any]], None] = lambda record: None,
   judge: Judge = lambda theta: {},
-  shard_function: ShardFunction = decoding.count_shard,
+  shard_function: ShardFunction = shard_counting.count_shard,
   mix: Callable[[np.ndarray], np.ndarray] = lambda theta: theta,
   name: str = "iteration",
   before: Before | None = None,
@@ -146,8 +146,8 @@ def learn(
   model = scaled(model, config.scale)
   source = models.rescore_source(model, bitext.source)
   bitext = dataclasses.replace(bitext, source=source)
-  search = search or decoding.search_config(config, model)
-  shards = decoding.make_shards(
+  search = search or shard_counting.search_config(config, model)
+  shards = shard_counting.make_shards(
     bitext.source.ids.lengths,
     span=model.limits.span,
     cells=config.batch_cells - search.tile - 1,  # what a chart has besides
@@ -164,7 +164,7 @@ def learn(
   kept: Contributions | None = None
   if keep_own and start == config.iterations and place.process == 0:
     last = store.get(f"{name}{start - 1}") or {}
-    kept = kept_shards.own_of(last) if "rules" in last else None
+    kept = shard_store.own_of(last) if "rules" in last else None
   if start:
     _forget(store, mine, config, name, start - 1)
     theta = mix(theta_of(counts, groups, config))
@@ -180,7 +180,7 @@ def learn(
     own = _own(work, mine, store, name, number, before)
     since = place.clock() if place.clock else 0.0
     resumed = any(
-      store.get(kept_shards.entry(name, number, shard)) is not None
+      store.get(shard_store.entry(name, number, shard)) is not None
       for shard in mine
     )
     counted = _map(shard_function, own, work, store, place, name, number)
@@ -195,9 +195,9 @@ def learn(
     if place.process == 0:  # whose sums say that all shards are there
       record |= judge(theta)
       if keep_own and number + 1 == config.iterations:
-        kept = kept_shards.collect(store, name, number, shards)
+        kept = shard_store.collect(store, name, number, shards)
       noted: dict[str, Any] = {"counts": counts, "record": record}
-      noted |= {} if kept is None else kept_shards.own_values(kept)
+      noted |= {} if kept is None else shard_store.own_values(kept)
       store.put(f"{name}{number}", noted)
     _meet(place)  # nobody may forget what a run without this record needs
     _forget(store, mine, config, name, number)
@@ -302,7 +302,7 @@ def _finished(
     number, counts = int(told[-1]), told[:-1]
   lost = 0
   if config.leave_one_out == "counts" and 0 < number < config.iterations:
-    last = [kept_shards.entry(name, number - 1, shard) for shard in shards]
+    last = [shard_store.entry(name, number - 1, shard) for shard in shards]
     lost = sum(store.get(entry) is None for entry in last)
   if place.processes > 1:
     lost = int(parallel.sum_over_processes(np.array([lost]))[0])
@@ -339,7 +339,7 @@ def _held(
     weights=leave_one_out.theta_weights(model.weights),
     one_word=(tables.arity(model.table) == 0)
     & (model.table.source.lengths == 1),
-    alone=None if first else force.own_rules(bitext.provenance),
+    alone=None if first else forced.own_rules(bitext.provenance),
   )
 
 
@@ -364,7 +364,7 @@ def _own(work, shards, store, name, number: int, before) -> list[Shard]:
     ]
   else:
     given = [
-      kept_shards.load(store, kept_shards.entry(name, number - 1, s)).made
+      shard_store.load(store, shard_store.entry(name, number - 1, s)).made
       for s in shards
     ]
   return [
@@ -377,7 +377,7 @@ def _map(
   function, shards, work, store, place, name: str, number: int
 ) -> Iterator[Counted]:
   """Yields what each shard gives, in order, from the store if it is there."""
-  entries = [kept_shards.entry(name, number, shard) for shard in shards]
+  entries = [shard_store.entry(name, number, shard) for shard in shards]
   known = [store.get(entry) is not None for entry in entries]
   waiting = [s for s, there in zip(shards, known, strict=True) if not there]
   bound = functools.partial(function, work=work)
@@ -386,17 +386,17 @@ def _map(
       bound,
       lm=automaton.to_device(work.model.lm),
       mesh=place.mesh,
-      guard=decoding.Guard(),
+      guard=shard_counting.Guard(),
     )
   with runner_lib.session(place.runner):
     made = runner_lib.map_shards(bound, waiting, runner=place.runner)
     for shard, entry, there in zip(shards, entries, known, strict=True):
       if not there:
         counted = next(made)
-        kept_shards.put(store, entry, counted)
+        shard_store.put(store, entry, counted)
         place.on_shard(len(shard.rows))
       else:
-        counted = kept_shards.load(store, entry)
+        counted = shard_store.load(store, entry)
       yield counted
 
 
@@ -404,9 +404,9 @@ def _forget(store, shards, config, name: str, number: int) -> None:
   """Drops what no later iteration can need."""
   kept = config.leave_one_out == "counts" and number + 1 < config.iterations
   for shard in shards:
-    store.drop(kept_shards.entry(name, number - 1, shard))
+    store.drop(shard_store.entry(name, number - 1, shard))
     if not kept:
-      store.drop(kept_shards.entry(name, number, shard))
+      store.drop(shard_store.entry(name, number, shard))
 
 
 def _reduce(counted, shards, work, place):

@@ -13,15 +13,15 @@ import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 
-from jaxmt.chart.chart import NONE, POSSIBLE, Chart, Layout
-from jaxmt.chart.forest import Forest
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Chart, Layout
 from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import FLOOR, Groups, Totals
-from jaxmt.grammar.rows import ONE
+from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.text import ragged
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 from jaxmt.train.counts import Contributions
 
 # What a rule costs that only the sentence has, where it may be used at all: so
@@ -150,7 +150,7 @@ def changes(
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _shift(above, below, less_above, less_below):
   """How ln(above / below) changes, both floored as θ is."""
   before = (
@@ -161,7 +161,7 @@ def _shift(above, below, less_above, less_below):
   return np.log(max(max(less_above, 0.0) / less_below, FLOOR)) - before
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _changes(
   rules,
   sentence,
@@ -254,7 +254,7 @@ def _changes(
   return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _clear(which, groups, o_rule, o_pair, o_lhs, o_source, o_target):
   _, lhs, source, target, pair = groups
   o_rule[which] = 0.0

@@ -13,13 +13,13 @@ method learns online.
 import dataclasses
 
 import numpy as np
-from numba import njit
 
 from jaxmt.errors import InputError
 from jaxmt.metrics import approximations, registry, weighted
+from jaxmt.text.kernels import njit
 from jaxmt.tune import oracles
 from jaxmt.tune.pool import ZERO_ONE, KBestPool
-from jaxmt.tune.scoring import best, scores, sentence_costs
+from jaxmt.tune.pool_scores import best, scores, sentence_costs
 
 KINDS = ("sentence", "linear-bleu", "pseudo-corpus", "pareto")
 
@@ -71,7 +71,7 @@ def metric_costs(pool: KBestPool, metric: str) -> np.ndarray:
   return np.stack(out)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def pareto_costs(costs, offsets):
   """Returns 0 for candidates that no other dominates, 1 for the rest.
 

@@ -17,7 +17,8 @@ N: candidates. B: sentences. S: statistics. I: intervals.
 """
 
 import numpy as np
-from numba import njit
+
+from jaxmt.text.kernels import njit
 
 # A line counts as above a crossing only beyond this relative margin, so that
 # rounding makes no intervals of its own.
@@ -28,7 +29,7 @@ _MARGIN = 1e-11
 _FAR = 1e30
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def _highest(intercepts, slopes, low, high, step, shift):
   """The largest `intercept + step * (slope - shift)`.
 
@@ -41,7 +42,7 @@ def _highest(intercepts, slopes, low, high, step, shift):
   return top
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def _first_at(intercepts, slopes, low, high, step, shift, top):
   """The first line with the value `top`."""
   found = high
@@ -52,13 +53,13 @@ def _first_at(intercepts, slopes, low, high, step, shift, top):
   return found
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def _outermost(intercepts, slopes, low, high, step, shift):
   top = _highest(intercepts, slopes, low, high, step, shift)
   return _first_at(intercepts, slopes, low, high, step, shift, top)
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def _steepest(slopes, low, high):
   """The least and the largest slope."""
   least = np.inf
@@ -69,7 +70,7 @@ def _steepest(slopes, low, high):
   return least, most
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def envelope(intercepts, slopes, low, high, lines, starts, pending):
   """Finds the upper envelope of one sentence's lines.
 
@@ -116,7 +117,7 @@ def envelope(intercepts, slopes, low, high, lines, starts, pending):
   return size
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@njit(fastmath={"nnan", "nsz"})
 def trace(intercepts, slopes, offsets, statistics):
   """Returns breakpoints and corpus statistics along one direction.
 
@@ -166,7 +167,7 @@ def trace(intercepts, slopes, offsets, statistics):
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _accumulate(step, leaves, enters, first, statistics):
   """Sorts the events and sums statistics from left to right."""
   size = len(first)

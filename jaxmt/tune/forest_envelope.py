@@ -13,8 +13,8 @@ same line. Otherwise rounding makes them cross far out.
 """
 
 import numpy as np
-from numba import njit
 
+from jaxmt.text.kernels import njit
 from jaxmt.tune.envelope import envelope
 
 _GRID = 2.0**32
@@ -25,7 +25,7 @@ def on_grid(values: np.ndarray) -> np.ndarray:
   return np.round(np.asarray(values, np.float64) * _GRID) / _GRID
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _longer(array, size):
   """The same array with room for `size` rows."""
   out = np.empty((size, *array.shape[1:]), array.dtype)
@@ -33,7 +33,7 @@ def _longer(array, size):
   return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _multiply(edge, low, tails, own, known, found, place, count):
   """Adds the lines of an edge with its tails to those found for its head.
 
@@ -86,7 +86,7 @@ def _multiply(edge, low, tails, own, known, found, place, count):
     place[moved] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _sum_up(low, high, edge_offsets, tails, own):
   """Envelopes of the nodes from `low` up to `high`, the last being the root.
 
@@ -147,7 +147,7 @@ def _sum_up(low, high, edge_offsets, tails, own):
   return values[:filled], origins[:filled], first[high - low - 1]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _spell(line, origins, target, offsets, words, stack):
   """Writes the words of a line's derivation; returns `(words, number)`.
 
@@ -175,7 +175,7 @@ def _spell(line, origins, target, offsets, words, stack):
   return words, count
 
 
-@njit(cache=True, nogil=True)
+@njit
 def trace_forests(node_offsets, edge_offsets, tails, own, target, offsets):
   """Returns the lines on the envelope of each sentence, spelled.
 

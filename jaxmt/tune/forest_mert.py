@@ -13,8 +13,8 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune import envelope, forest_envelope, mert
 from jaxmt.tune.forest_pool import ForestPool, Judge
 from jaxmt.tune.pool import KBestPool

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.chart import forest_prune, spelled_forest
-from jaxmt.chart.forest import Forest
-from jaxmt.chart.model import Model, Source
-from jaxmt.chart.spelled_forest import SpelledForest
-from jaxmt.data.ragged import Ragged
+from jaxmt.decode import portable_forest
+from jaxmt.decode.model import Model, Source
+from jaxmt.decode.portable_forest import SpelledForest
+from jaxmt.hypergraph import forest_prune
+from jaxmt.hypergraph.forest import Forest
 from jaxmt.metrics import base, text
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune.pool import find_metric
 
 
@@ -49,7 +50,7 @@ class ForestPool:
 
   def take(self, chosen: np.ndarray) -> "ForestPool":
     """Returns the forests of some sentences, numbered anew."""
-    some = spelled_forest.select(self.spelled, chosen)
+    some = portable_forest.select(self.spelled, chosen)
     some = dataclasses.replace(some, sentence=np.arange(len(chosen)))
     kept = [self.references[row] for row in np.asarray(chosen).tolist()]
     return ForestPool(spelled=some, references=kept)
@@ -69,12 +70,12 @@ def pruned(
   if density > 0:
     wanted = np.ceil(density * source.ids.lengths).astype(np.int64)
     forest, _ = forest_prune.prune(forest, edges=wanted)
-  return spelled_forest.spell(model, source, forest)
+  return portable_forest.spell(model, source, forest)
 
 
 def join(parts: Sequence[SpelledForest]) -> ForestPool:
   """Returns the forests of all parts, by sentence number."""
-  every = spelled_forest.concatenate(parts)
+  every = portable_forest.concatenate(parts)
   number = np.arange(len(every))
   if not np.array_equal(every.sentence, number):
     raise ValueError("sentences are missing or there several times")

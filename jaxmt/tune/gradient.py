@@ -19,10 +19,10 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxmt import parallel
 from jaxmt.errors import InputError
-from jaxmt.tune import costs, owlqn, scoring, stochastic
-from jaxmt.tune.chooser import Chooser
+from jaxmt.runtime import parallel
+from jaxmt.tune import costs, owlqn, pool_scores, stochastic
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.objective import Objective, check, score_value, value
 from jaxmt.tune.padded import PaddedPool, pad_pool
 from jaxmt.tune.pool import KBestPool
@@ -199,9 +199,9 @@ def host_value_and_gradient(
   """Returns what `value_and_gradient` does, features being on the host."""
   mask = np.asarray(padded.mask)
   scores = np.zeros(mask.shape, np.float32)
-  scores[mask] = scoring.scores(pool, weights)
+  scores[mask] = pool_scores.scores(pool, weights)
   level, slopes = _slopes(jnp.asarray(scores), padded, objective)
-  gradient = scoring.backward(pool, np.asarray(slopes, np.float64)[mask])
+  gradient = pool_scores.backward(pool, np.asarray(slopes, np.float64)[mask])
   moved = weights - initial
   total = float(level) + 0.5 * objective.l2 * float(moved @ moved)
   return total, gradient + objective.l2 * moved

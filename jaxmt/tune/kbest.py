@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.data import scan
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
+from jaxmt.text import scan
 from jaxmt.tune import kbest_scan
 
 FORMATS = ("jaxmt", "cdec", "moses", "joshua", "travatar")

@@ -1,9 +1,9 @@
 """The compiled scanner behind `jaxmt.tune.kbest`: bytes to numbers."""
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.scan import NEWLINE, is_space
+from jaxmt.text.kernels import njit
+from jaxmt.text.scan import NEWLINE, is_space
 
 FIELDS = 4
 _BAR, _EQUALS, _COLON, _DOT = 124, 61, 58, 46
@@ -14,7 +14,7 @@ _EXACT = 22
 _POWERS = 10.0 ** np.arange(_EXACT + 1)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _trim(data, low, high):
   while low < high and is_space(data[low]):
     low += 1
@@ -23,7 +23,7 @@ def _trim(data, low, high):
   return low, high
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scan_fields(data):
   """Splits lines at `|||`; blank lines are skipped.
 
@@ -83,7 +83,7 @@ def scan_fields(data):
   return fields[:row].copy(), numbers[:row].copy(), lines[:row].copy(), -1
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _whole_number(data, low, high):
   """The number written at a span, or -1."""
   if low >= high or high - low > 12:
@@ -96,7 +96,7 @@ def _whole_number(data, low, high):
   return value
 
 
-@njit(cache=True, nogil=True)
+@njit
 def parse_number(data, low, high):
   """Returns `(value, exact)`; not exact means: let Python read the span."""
   place = low
@@ -144,7 +144,7 @@ def parse_number(data, low, high):
   return (-value if negative else value), True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def scan_features(data, spans):
   """Reads the features of each field.
 

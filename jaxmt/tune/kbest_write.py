@@ -16,9 +16,9 @@ import re
 
 import numpy as np
 
-from jaxmt.data import links as link_lines
-from jaxmt.data.ragged import Ragged
 from jaxmt.features import sparse
+from jaxmt.text import links as link_lines
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune.kbest import FORMATS, Candidates
 
 _ESCAPED = "&#124;" * 3

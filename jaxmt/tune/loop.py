@@ -19,7 +19,7 @@ import numpy as np
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
-from jaxmt.tune import kbest, scoring
+from jaxmt.tune import kbest, pool_scores
 from jaxmt.tune.learner import Memory
 from jaxmt.tune.methods import Method, exploring
 from jaxmt.tune.pool import (
@@ -224,7 +224,7 @@ def _optimised(method, pool, weights, seed):
   start = weight_files.to_vector(weights, pool.names)
   tuned, history = method.optimise(pool, start, method.config, seed)
   metric = method.config.metric
-  details = {"pool_score": scoring.pool_score(pool, tuned, metric)}
+  details = {"pool_score": pool_scores.pool_score(pool, tuned, metric)}
   if history and "loss" in history[-1]:
     details["loss"] = history[-1]["loss"]
   result = dict(weights)

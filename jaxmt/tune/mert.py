@@ -14,7 +14,7 @@ import numpy as np
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.tune import costs, envelope
 from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
-from jaxmt.tune.scoring import pool_score, scores
+from jaxmt.tune.pool_scores import pool_score, scores
 
 # Intervals narrower than this, relative to where they lie, are not entered:
 # rounding could land the weights on another one.

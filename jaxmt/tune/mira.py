@@ -11,14 +11,14 @@ import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
 from jaxmt.metrics import compiled_bleu, registry
-from jaxmt.tune import rows
-from jaxmt.tune.chooser import Chooser
+from jaxmt.text.kernels import njit
+from jaxmt.tune import feature_rows
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
 from jaxmt.tune.pool import KBestPool
-from jaxmt.tune.scoring import sentence_costs
+from jaxmt.tune.pool_scores import sentence_costs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class MiraConfig:
   explore: bool = False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _gains(statistics, costs, low, high, document, by_document, total, out):
   """Fills the gain of each candidate of a list: higher is better."""
   if not by_document:
@@ -64,7 +64,7 @@ def _gains(statistics, costs, low, high, document, by_document, total, out):
     out[row - low] = compiled_bleu.bleu(total) * total[last]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _solve(gram, losses, count, cap, alpha):
   """Maximises `alpha.losses - |sum alpha x|^2 / 2` over 0 <= alpha <= cap.
 
@@ -86,7 +86,7 @@ def _solve(gram, losses, count, cap, alpha):
       break
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _dot_sparse(ids, values, size, other_ids, other_values, other_size):
   """The product of two differences, both with rising ids."""
   total = 0.0
@@ -103,7 +103,7 @@ def _dot_sparse(ids, values, size, other_ids, other_values, other_size):
   return total
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _best_sum(scores, gains, count, sign):
   top = 0
   for k in range(1, count):
@@ -112,7 +112,7 @@ def _best_sum(scores, gains, count, sign):
   return top
 
 
-@njit(cache=True, nogil=True)
+@njit
 def mira_pass(
   features,
   statistics,
@@ -167,7 +167,7 @@ def mira_pass(
     if count == 0:
       continue
     for row in range(low, high):
-      scores[row - low] = rows.score(features, weights, row)
+      scores[row - low] = feature_rows.score(features, weights, row)
     _gains(statistics, costs, low, high, document, by_document, total, gains)
     hope = _best_sum(scores, gains, count, 1.0)
     found = 0
@@ -182,7 +182,7 @@ def mira_pass(
       if rank[fear] == -np.inf or fear == hope or lead <= 0.0:
         break
       rank[fear] = -np.inf
-      sizes[found] = rows.subtract(
+      sizes[found] = feature_rows.subtract(
         features, low + hope, low + fear, ids[found], values[found]
       )
       losses[found] = lead - (scores[hope] - scores[fear])
@@ -198,8 +198,10 @@ def mira_pass(
       _solve(gram, losses, found, cap / found, alpha)
       for j in range(found):
         if alpha[j] > 0.0:
-          rows.add(ids[j], values[j], sizes[j], alpha[j], weights)
-          rows.add(ids[j], values[j], sizes[j], steps * alpha[j], lagged)
+          feature_rows.add(ids[j], values[j], sizes[j], alpha[j], weights)
+          feature_rows.add(
+            ids[j], values[j], sizes[j], steps * alpha[j], lagged
+          )
       updates += 1
       total_loss += losses[0]
     steps += 1
@@ -237,7 +239,7 @@ def passes(
     if config.shuffle:
       order = rng.permutation(pool.sentences)
     learner.steps, updates, loss = mira_pass(
-      rows.features_of(pool),
+      feature_rows.features_of(pool),
       statistics,
       costs,
       pool.offsets,
@@ -251,7 +253,7 @@ def passes(
       config.constraints,
       by_document,
       config.background == "model",
-      rows.room(pool),
+      feature_rows.room(pool),
     )
     yield learner, {"pass": number, "updates": updates, "loss": loss}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, split_sparse, take_sentences
 
 Optimise = Callable[..., tuple[np.ndarray, list[dict]]]

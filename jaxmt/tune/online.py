@@ -9,11 +9,11 @@ import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
+from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import rows
-from jaxmt.tune.chooser import Chooser
+from jaxmt.tune import feature_rows
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
 from jaxmt.tune.pool import KBestPool
 
@@ -42,13 +42,13 @@ class PerceptronConfig:
   explore: bool = False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _score_list(features, weights, low, high, scores):
   for row in range(low, high):
-    scores[row - low] = rows.score(features, weights, row)
+    scores[row - low] = feature_rows.score(features, weights, row)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _extreme(scores, costs, low, count, cost_scale):
   """The place of the largest `score + cost_scale * cost`."""
   top = 0
@@ -61,7 +61,7 @@ def _extreme(scores, costs, low, count, cost_scale):
   return top
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _cheapest(scores, costs, low, count):
   """The place of the least cost, ties by score."""
   top = 0
@@ -73,7 +73,7 @@ def _cheapest(scores, costs, low, count):
   return top
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _widest(offsets):
   width = 0
   for row in range(len(offsets) - 1):
@@ -81,7 +81,7 @@ def _widest(offsets):
   return width
 
 
-@njit(cache=True, nogil=True)
+@njit
 def perceptron_pass(
   features, costs, offsets, order, weights, lagged, steps, rate, hope, room
 ):
@@ -117,9 +117,9 @@ def perceptron_pass(
       good = _extreme(scores, costs, low, count, -hope)
     bad = _extreme(scores, costs, low, count, 0.0)
     if good != bad and costs[low + good] < costs[low + bad]:
-      size = rows.subtract(features, low + good, low + bad, ids, values)
-      rows.add(ids, values, size, rate, weights)
-      rows.add(ids, values, size, rate * steps, lagged)
+      size = feature_rows.subtract(features, low + good, low + bad, ids, values)
+      feature_rows.add(ids, values, size, rate, weights)
+      feature_rows.add(ids, values, size, rate * steps, lagged)
       updates += 1
     steps += 1  # steps without an update count in the average
   return steps, updates
@@ -137,7 +137,7 @@ def perceptron_passes(
   )
   for number in range(config.passes):
     learner.steps, updates = perceptron_pass(
-      rows.features_of(pool),
+      feature_rows.features_of(pool),
       costs,
       pool.offsets,
       rng.permutation(pool.sentences),
@@ -146,7 +146,7 @@ def perceptron_passes(
       learner.steps,
       config.rate,
       config.cost_scale if config.surrogate == "hope" else 0.0,
-      rows.room(pool),
+      feature_rows.room(pool),
     )
     yield learner, {"pass": number, "updates": updates}
 
@@ -189,7 +189,7 @@ class ArowConfig:
   explore: bool = False
 
 
-@njit(cache=True, nogil=True)
+@njit
 def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
   """One AROW update on the difference x = (ids, values); diagonal.
 
@@ -215,7 +215,7 @@ def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
       variances[number] -= beta * variances[number] ** 2 * square
 
 
-@njit(cache=True, nogil=True)
+@njit
 def arow_pass(features, costs, offsets, order, weights, variances, *settings):
   """One pass; changes weights and variances."""
   exact, rate, cap, room = settings
@@ -234,7 +234,7 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
     extra = costs[low + bad] - costs[low + good]
     loss = extra - (scores[good] - scores[bad])
     if good != bad and extra > 0.0 and loss > 0.0:
-      size = rows.subtract(features, low + good, low + bad, ids, values)
+      size = feature_rows.subtract(features, low + good, low + bad, ids, values)
       arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
       updates += 1
   return updates
@@ -256,7 +256,7 @@ def arow_passes(
   learner.variances[learner.variances == 0.0] = config.initial_variance
   for number in range(config.passes):
     updates = arow_pass(
-      rows.features_of(pool),
+      feature_rows.features_of(pool),
       costs,
       pool.offsets,
       rng.permutation(pool.sentences),
@@ -265,7 +265,7 @@ def arow_passes(
       config.variant == "exact",
       config.variance_rate,
       config.cap,
-      rows.room(pool),
+      feature_rows.room(pool),
     )
     yield learner, {"pass": number, "updates": updates}
 

@@ -8,7 +8,7 @@ surroundings.
 import numpy as np
 
 from jaxmt.tune.pool import KBestPool, find_metric
-from jaxmt.tune.scoring import best, scores
+from jaxmt.tune.pool_scores import best, scores
 
 
 def sentence_oracles(

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data import scan
 from jaxmt.features import selection, sparse
 from jaxmt.metrics import base, registry, text
+from jaxmt.text import scan
+from jaxmt.text.kernels import njit
 from jaxmt.tune import kbest
 
 # With more features than this, only those that are named or common are dense.
@@ -158,7 +158,7 @@ def _intern_lines(lines: Sequence[str]) -> np.ndarray:
   return scan.intern_spans(data, starts, ends)[0]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _broken_rows(values, offsets):
   """Which rows hold NaN or infinity."""
   out = np.zeros(len(offsets) - 1, np.bool_)
@@ -169,7 +169,7 @@ def _broken_rows(values, offsets):
   return out
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _same(ids, values, offsets, a, b):
   low, other = offsets[a], offsets[b]
   size = offsets[a + 1] - low
@@ -184,7 +184,7 @@ def _same(ids, values, offsets, a, b):
   return True
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _first_of_kind(sentence, text_ids, ids, values, offsets):
   """Which candidates differ from all before them; bool `[N]`."""
   total = len(sentence)

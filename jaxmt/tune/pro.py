@@ -10,13 +10,13 @@ than their reference or far apart in cost (Nakov et al. 2013).
 import dataclasses
 
 import numpy as np
-from numba import njit
 
 from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.text.kernels import njit
 from jaxmt.tune import costs, owlqn
-from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, find_metric, take_candidates
-from jaxmt.tune.scoring import backward, scores
+from jaxmt.tune.pool_scores import backward, scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ProConfig:
   interpolation: float = 1.0
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _next(state):
   """SplitMix64."""
   state = state + np.uint64(0x9E3779B97F4A7C15)
@@ -65,7 +65,7 @@ def _next(state):
   return state, value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@njit
 def sample_pairs(
   costs, usable, offsets, seed, draws, kept, min_difference, max_difference
 ):

@@ -9,13 +9,13 @@ outermost loop, T, is the decoder's (`jaxmt.tune.loop`).
 import dataclasses
 
 import numpy as np
-from numba import njit
 
+from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import rows
-from jaxmt.tune.chooser import Chooser
+from jaxmt.tune import feature_rows
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool
-from jaxmt.tune.scoring import scores
+from jaxmt.tune.pool_scores import scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class RampionConfig:
 COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _argmax(values, low, high):
   top = low
   for row in range(low + 1, high):
@@ -59,7 +59,7 @@ def _argmax(values, low, high):
   return top
 
 
-@njit(cache=True, nogil=True)
+@njit
 def ramp_pass(features, base, costs, offsets, hopes, moved, scale, *settings):
   """One pass over all sentences with frozen hopes.
 
@@ -90,13 +90,17 @@ def ramp_pass(features, base, costs, offsets, hopes, moved, scale, *settings):
     fear = low
     top = -np.inf
     for row in range(low, high):
-      value = base[row] + scale * rows.score(features, moved, row) + costs[row]
+      value = (
+        base[row]
+        + scale * feature_rows.score(features, moved, row)
+        + costs[row]
+      )
       if value > top:
         top, fear = value, row
     scale *= shrink
     if fear != hopes[sentence]:
-      size = rows.subtract(features, hopes[sentence], fear, ids, values)
-      rows.add(ids, values, size, rate / scale, moved)
+      size = feature_rows.subtract(features, hopes[sentence], fear, ids, values)
+      feature_rows.add(ids, values, size, rate / scale, moved)
       updates += 1
     if scale < 1e-6:
       moved *= scale
@@ -104,7 +108,7 @@ def ramp_pass(features, base, costs, offsets, hopes, moved, scale, *settings):
   return scale, updates
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _all_argmax(values, offsets):
   out = np.zeros(len(offsets) - 1, np.int64)
   for row in range(len(out)):
@@ -142,7 +146,7 @@ def optimise(
     updates = 0
     for _ in range(config.passes):
       scale, changed = ramp_pass(
-        rows.features_of(pool),
+        feature_rows.features_of(pool),
         base,
         upper,
         pool.offsets,
@@ -151,7 +155,7 @@ def optimise(
         scale,
         config.rate,
         shrink,
-        rows.room(pool),
+        feature_rows.room(pool),
       )
       updates += changed
     current = initial + scale * moved

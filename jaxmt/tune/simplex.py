@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.tune.chooser import Chooser
+from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, find_metric
-from jaxmt.tune.scoring import pool_score
+from jaxmt.tune.pool_scores import pool_score
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

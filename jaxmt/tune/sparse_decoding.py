@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jaxmt.chart import sparse_scores
-from jaxmt.chart.forest import Forest
-from jaxmt.chart.kbest import KBest
-from jaxmt.chart.model import Model, Source
-from jaxmt.data.ragged import Ragged
+from jaxmt.decode.chart import sparse_scores
+from jaxmt.decode.model import Model, Source
 from jaxmt.features import rule_templates, selection, sparse
-from jaxmt.features import templates as text_templates
+from jaxmt.features import string_templates as text_templates
 from jaxmt.features.rule_templates import Applications, TemplateConfig
 from jaxmt.features.sparse import SparseRows
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph.kbest import KBest
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune.kbest import Candidates
 
 NGRAMS = {"unigrams": 1, "bigrams": 2, "trigrams": 3}

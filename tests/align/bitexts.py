@@ -3,20 +3,20 @@
 import jax
 import numpy as np
 
-from jaxmt import parallel
-from jaxmt.align import cooccurrence, corpus, types
-from jaxmt.data import ragged
+from jaxmt.align import cooccurrence, device_corpus, types
+from jaxmt.runtime import parallel
+from jaxmt.text import ragged
 
 SOURCE = [[1, 2], [3], [1, 3, 2], [2, 2], [4, 1, 3]]
 TARGET = [[1, 2, 3], [2], [4, 1], [3, 3], [1, 5, 2]]
 
 
-def place(source, target, devices: int = 1) -> corpus.Corpus:
+def place(source, target, devices: int = 1) -> device_corpus.Corpus:
   index = cooccurrence.build(ragged.from_rows(source), ragged.from_rows(target))
-  return corpus.place(index, parallel.make_mesh(devices))
+  return device_corpus.place(index, parallel.make_mesh(devices))
 
 
-def grids(data: corpus.Corpus, side: str) -> list[types.Grid]:
+def grids(data: device_corpus.Corpus, side: str) -> list[types.Grid]:
   """The batches of a corpus on one device, without the device axis."""
   seen = [types.seen_from(batch, direction=side) for batch in data.batches]
   return [jax.tree.map(lambda leaf: leaf[0], grid) for grid in seen]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies
 
 from jaxmt.align import cooccurrence
-from jaxmt.data import ragged
+from jaxmt.text import ragged
 
 sentence = strategies.lists(strategies.integers(0, 6), max_size=7)
 bitext = strategies.lists(strategies.tuples(sentence, sentence), max_size=8)

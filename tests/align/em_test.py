@@ -5,9 +5,10 @@ import functools
 import numpy as np
 import pytest
 
-from jaxmt import parallel
-from jaxmt.align import config, em, evaluate, symmetrize
-from jaxmt.data import files, links, ragged, synthetic, vocabulary
+from jaxmt.align import config, em, link_scores, symmetrize
+from jaxmt.corpora import synthetic
+from jaxmt.runtime import parallel
+from jaxmt.text import files, links, ragged, vocabulary
 from tests import util
 from tests.align import bitexts
 from tests.reference import alignment as reference
@@ -256,7 +257,7 @@ def test_many_devices_equal_one(model):
       np.exp(one.parameters[side].pairs),
       atol=1e-4,
     )
-    scores = evaluate.score_links(many.links[side], one.links[side])
+    scores = link_scores.score_links(many.links[side], one.links[side])
     assert scores.f1 > 0.98
 
 
@@ -276,7 +277,7 @@ def test_batches_and_widths_change_nothing(model):
     one, many = (result.parameters[side].pairs for result in results)
     np.testing.assert_allclose(np.exp(many), np.exp(one), atol=1e-4)
     one, many = (result.links[side] for result in results)
-    assert evaluate.score_links(many, one).f1 > 0.98
+    assert link_scores.score_links(many, one).f1 > 0.98
 
 
 def test_same_bytes_again():
@@ -371,7 +372,7 @@ def test_hmm_is_better_than_the_diagonal_on_the_embedded_corpus():
       result.links["backward"],
       method="grow-diag-final-and",
     )
-    error[model] = evaluate.score_links(found, gold).aer
+    error[model] = link_scores.score_links(found, gold).aer
   assert error["hmm"] < error["diagonal"] < 0.3
 
 
@@ -389,4 +390,4 @@ def test_agrees_with_fast_align_on_a_real_bitext():
     result.links["backward"],
     method="grow-diag-final-and",
   )
-  assert evaluate.score_links(found, expected).f1 > 0.999
+  assert link_scores.score_links(found, expected).f1 > 0.999

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxmt import checkpoint, parallel
 from jaxmt.align import config, em, lexicon
-from jaxmt.data import links, ragged
+from jaxmt.runtime import checkpoint, parallel
+from jaxmt.text import links, ragged
 
 # Ids from 1; source 1 2 / 1 3, target 4 5 6 / 4.
 SOURCE = ragged.from_rows([[1, 2], [1, 3]])

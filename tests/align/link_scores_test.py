@@ -2,12 +2,12 @@
 
 import pytest
 
-from jaxmt.align import evaluate
-from jaxmt.data import links
+from jaxmt.align import link_scores
+from jaxmt.text import links
 
 
 def score(predicted, sure, possible=None):
-  return evaluate.score_links(
+  return link_scores.score_links(
     links.parse_links(predicted),
     links.parse_links(sure),
     None if possible is None else links.parse_links(possible),

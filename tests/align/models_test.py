@@ -15,10 +15,10 @@ from jaxmt.align import (
   diagonal,
   hmm,
   model1,
-  translation,
+  translation_table,
   types,
 )
-from jaxmt.data import ragged
+from jaxmt.text import ragged
 from tests.align import bitexts
 from tests.reference import alignment as reference
 
@@ -291,5 +291,5 @@ def test_digamma_equals_scipy():
   x = x.astype(np.float32)
   expected = scipy.special.psi(x.astype(np.float64))
   np.testing.assert_allclose(
-    translation.digamma(jnp.asarray(x)), expected, rtol=2e-5, atol=2e-6
+    translation_table.digamma(jnp.asarray(x)), expected, rtol=2e-5, atol=2e-6
   )

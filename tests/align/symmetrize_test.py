@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies
 
 from jaxmt.align import symmetrize
-from jaxmt.data import links, ragged
+from jaxmt.text import links, ragged
 from tests.align import em_test
 from tests.reference import alignment as reference
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmt.data.ragged import Ragged, from_rows
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
 from jaxmt.errors import InputError
 from jaxmt.features import feature_keys, rule_templates, sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import table as tables
+from jaxmt.text.ragged import Ragged, from_rows
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 from jaxmt.tune import kbest, kbest_write
 from tests.reference import rule_features as slow
 

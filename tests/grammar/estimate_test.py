@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.grammar import estimate, extraction, lexical, provenance, table
-from jaxmt.grammar.hiero import HieroOptions
-from jaxmt.grammar.shards import CountOptions
+from jaxmt.grammar import estimate, lexical, provenance, table
+from jaxmt.grammar.extract import extraction
+from jaxmt.grammar.extract.hiero import HieroOptions
+from jaxmt.grammar.extract.shards import CountOptions
 from jaxmt.grammar.table import Kind
-from jaxmt.runner import Runner
+from jaxmt.runtime.runner import Runner
 from tests.grammar import rule_strategies as rules
 from tests.reference import theta as reference
 

@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.data import ragged
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import table
 from jaxmt.grammar.table import Kind
+from jaxmt.text import ragged
 from tests.grammar import rule_strategies as rules
 from tests.reference import theta as reference
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from jaxmt.data import array_folder
-from jaxmt.data.ragged import Ragged
 from jaxmt.errors import InputError
-from jaxmt.grammar import native, rows, table
+from jaxmt.grammar import native, table
+from jaxmt.grammar.extract import packed_rules
 from jaxmt.grammar.provenance import Provenance
+from jaxmt.text import array_folder
+from jaxmt.text.ragged import Ragged
 from tests.grammar import rule_strategies as rules
 
 
@@ -39,7 +40,7 @@ def test_pieces_make_a_whole(tmp_path):
   ) as writer:
     for rule in range(3):
       part = table.select(made, np.array([rule]))
-      writer.append(rows.unpack(rows.pack(part)), part.counts)
+      writer.append(packed_rules.unpack(packed_rules.pack(part)), part.counts)
     assert len(writer.table()) == 3
     writer.write_features(("a", "b"), [made.features[:1], made.features[1:]])
   assert rules.same(native.read(path), made)

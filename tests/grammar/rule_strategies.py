@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
-from jaxmt.grammar.hiero import HieroOptions
+from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.table import Kind, make_table, nonterminals
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 
 SOURCE = tuple("abcde")
 TARGET = tuple("vwxyz")

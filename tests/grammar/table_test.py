@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.data import ragged
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
-from jaxmt.grammar import rows, table, validation
+from jaxmt.grammar import table, validation
+from jaxmt.grammar.extract import packed_rules
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 from tests.grammar import rule_strategies as rules
 
 
@@ -162,16 +163,16 @@ def test_features_are_replaced_or_appended():
 @settings(max_examples=100)
 @given(rules.tables(most=12))
 def test_canonical_order_is_that_of_the_rows(made):
-  packed = rows.pack(made)
+  packed = packed_rules.pack(made)
   lists = [packed[rule].tolist() for rule in range(len(made))]
-  ordered = rows.pack(rows.sort_canonical(made))
+  ordered = packed_rules.pack(packed_rules.sort_canonical(made))
   assert [ordered[rule].tolist() for rule in range(len(made))] == sorted(lists)
 
 
 @settings(max_examples=100)
 @given(rules.tables())
 def test_rows_hold_the_whole_rule(made):
-  columns = rows.unpack(rows.pack(made))
+  columns = packed_rules.unpack(packed_rules.pack(made))
   fields = {
     f.name: getattr(columns, f.name) for f in dataclasses.fields(columns)
   }
@@ -185,7 +186,7 @@ def test_rows_hold_the_whole_rule(made):
 )
 def test_sorting_rows_is_stable(lists, cuts):
   made = ragged.from_rows(lists)
-  order = rows.sort_rows(made.flat, made.offsets, np.zeros(0, np.int64))
+  order = packed_rules.sort_rows(made.flat, made.offsets, np.zeros(0, np.int64))
   expected = sorted(range(len(lists)), key=lists.__getitem__)
   assert order.tolist() == expected
   # Merging stretches that are sorted already.
@@ -193,13 +194,15 @@ def test_sorting_rows_is_stable(lists, cuts):
   pieces = [sorted(lists[a:b]) for a, b in itertools.pairwise(bounds)]
   flat = [row for piece in pieces for row in piece]
   made = ragged.from_rows(flat)
-  order = rows.sort_rows(made.flat, made.offsets, np.array(bounds, np.int64))
+  order = packed_rules.sort_rows(
+    made.flat, made.offsets, np.array(bounds, np.int64)
+  )
   assert order.tolist() == sorted(range(len(flat)), key=flat.__getitem__)
 
 
 @given(st.lists(st.lists(st.integers(-300, 300), max_size=3), max_size=20))
 def test_groups_are_equal_rows(lists):
-  ids, first = rows.group(ragged.from_rows(lists))
+  ids, first = packed_rules.group(ragged.from_rows(lists))
   assert [lists[first[number]] for number in ids] == lists
   assert len({tuple(row) for row in lists}) == len(first)
 

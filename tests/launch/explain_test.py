@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jaxmt import checkpoint
+from jaxmt.runtime import checkpoint
 from tests import util
 from tests.launch.train_places_test import FLAGS
 

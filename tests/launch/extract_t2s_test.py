@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxmt.data import files
 from jaxmt.grammar import formats, native, validation
 from jaxmt.grammar.table import Kind, rule_text
+from jaxmt.text import files
 from tests import util
 
 TREES = [

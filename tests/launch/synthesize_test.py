@@ -1,6 +1,6 @@
 """The program that writes the embedded corpus."""
 
-from jaxmt.data import synthetic
+from jaxmt.corpora import synthetic
 from tests import util
 
 SIZES = ["--train=30", "--tune=6", "--test=5"]

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from jaxmt import checkpoint
+from jaxmt.runtime import checkpoint
 from tests import util
 
 # Small in every respect: compiling takes most of the time.

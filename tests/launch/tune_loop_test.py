@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from jaxmt.data import files
 from jaxmt.features import weights as weight_files
+from jaxmt.text import files
 from tests import util
 
 WORDS = 8

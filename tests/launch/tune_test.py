@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from jaxmt.data import files
-from jaxmt.features import templates, weights
+from jaxmt.features import string_templates, weights
+from jaxmt.text import files
 from jaxmt.tune import kbest_write, pool
 from tests import util
 from tests.tune import small_pool
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
     pool.to_candidates(made), np.zeros(len(made))
   )
   files.write_lines(str(where / "k.gz"), lines)
-  bigrams = templates.target_ngrams(made.lines, order=2)
+  bigrams = string_templates.target_ngrams(made.lines, order=2)
   lines = kbest_write.format_kbest(
     pool.to_candidates(pool.with_sparse(made, *bigrams)), np.zeros(len(made))
   )

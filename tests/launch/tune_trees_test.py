@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from jaxmt.data import files
 from jaxmt.features import weights as weight_files
+from jaxmt.text import files
 from tests import util
 
 SOURCE = [

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmt.data import files
 from jaxmt.errors import InputError
 from jaxmt.lm import arpa_parse, arpa_read, arpa_write
+from jaxmt.text import files
 from tests.lm import language_models
 
 GOOD = """\

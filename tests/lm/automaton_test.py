@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt import parallel
-from jaxmt.data import files, ragged, vocabulary
 from jaxmt.lm import arpa_read, automaton, host, tables
+from jaxmt.runtime import parallel
+from jaxmt.text import files, ragged, vocabulary
 from tests import util
 from tests.lm import language_models
 from tests.reference import backoff

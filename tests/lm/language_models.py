@@ -4,8 +4,8 @@ import pathlib
 
 from hypothesis import strategies as st
 
-from jaxmt.data import files
 from jaxmt.lm import arpa_read, arpa_write, estimate, tables, text
+from jaxmt.text import files
 
 TESTDATA = pathlib.Path(__file__).parent / "testdata"
 

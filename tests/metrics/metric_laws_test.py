@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.data import ragged
 from jaxmt.metrics import base, registry, text
+from jaxmt.text import ragged
 from tests.reference import metric_pairs
 
 NAMES = tuple(registry.METRICS)

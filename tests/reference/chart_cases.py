@@ -7,14 +7,14 @@ import math
 
 import numpy as np
 
-from jaxmt.chart import model as models
-from jaxmt.data.ragged import Ragged, from_rows
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
+from jaxmt.decode import model as models
 from jaxmt.grammar import table as tables
-from jaxmt.grammar.match import MatchConfig
+from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.model import Level, NgramModel
+from jaxmt.text.ragged import Ragged, from_rows
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 from tests.reference.chart_enumeration import _fill
 
 SOURCE = ("f", "g", "h")

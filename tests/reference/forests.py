@@ -5,10 +5,11 @@ import functools
 
 import numpy as np
 
-from jaxmt.chart import decoder, forest
-from jaxmt.chart.derivation import Derivations
-from jaxmt.chart.model import Model, Source
-from jaxmt.chart.search import SearchConfig
+from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.model import Model, Source
+from jaxmt.hypergraph import forest
 from jaxmt.lm import automaton
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration

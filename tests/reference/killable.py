@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from jaxmt import pipeline
+from jaxmt.experiment import pipeline
 
 _calls = {"count": 0}
 

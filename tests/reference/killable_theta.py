@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 
-from jaxmt import checkpoint, parallel, pipeline
-from jaxmt.stages import grammar, lm, theta
-from jaxmt.stages.grammar import GrammarStageConfig
-from jaxmt.stages.lm import LmStageConfig
-from jaxmt.stages.theta import ThetaStageConfig
+from jaxmt.experiment import pipeline
+from jaxmt.experiment.stages import grammar, lm, theta
+from jaxmt.experiment.stages.grammar import GrammarStageConfig
+from jaxmt.experiment.stages.lm import LmStageConfig
+from jaxmt.experiment.stages.theta import ThetaStageConfig
+from jaxmt.runtime import checkpoint, parallel
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 

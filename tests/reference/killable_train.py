@@ -12,7 +12,7 @@ import runpy
 import signal
 import sys
 
-from jaxmt import checkpoint
+from jaxmt.runtime import checkpoint
 
 _LAUNCH = pathlib.Path(__file__).resolve().parents[2] / "launch"
 

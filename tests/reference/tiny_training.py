@@ -4,19 +4,19 @@ import functools
 
 import numpy as np
 
-from jaxmt.chart import model as models
-from jaxmt.chart.search import SearchConfig
-from jaxmt.data import links as links_lib
-from jaxmt.data import vocabulary
-from jaxmt.grammar import extraction
-from jaxmt.grammar.hiero import HieroOptions
-from jaxmt.grammar.match import MatchConfig
-from jaxmt.grammar.shards import CountOptions
+from jaxmt.decode import model as models
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.grammar.extract import extraction
+from jaxmt.grammar.extract.hiero import HieroOptions
+from jaxmt.grammar.extract.shards import CountOptions
+from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.lm import estimate as lm_estimate
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm import text
-from jaxmt.runner import Runner
-from jaxmt.train import decoding
+from jaxmt.runtime.runner import Runner
+from jaxmt.text import links as links_lib
+from jaxmt.text import vocabulary
+from jaxmt.train import shard_counting
 
 PAIRS = (
   ("ein haus", "a house", "0-0 1-1"),
@@ -101,7 +101,7 @@ def make(repeat=1, **weights):
   )
   pairs = PAIRS * repeat
   source = models.make_source(model, [pair[0] for pair in pairs])
-  bitext = decoding.make_bitext(
+  bitext = shard_counting.make_bitext(
     model,
     source,
     [pair[1] for pair in pairs],
@@ -111,22 +111,24 @@ def make(repeat=1, **weights):
 
 
 def work(model, bitext, config, search=SEARCH):
-  return decoding.Work(model=model, bitext=bitext, config=config, search=search)
+  return shard_counting.Work(
+    model=model, bitext=bitext, config=config, search=search
+  )
 
 
 def forests(model, bitext, config, search=SEARCH):
   """`(result, forest)` of one search over the whole bitext."""
-  from jaxmt.chart import forest as forest_lib
+  from jaxmt.hypergraph import forest as forest_lib
   from jaxmt.lm import automaton
 
   made = work(model, bitext, config, search)
   parts = [np.arange(len(bitext))]
-  prepared = decoding.prepare(made, parts, None)
-  (result,) = decoding.run(
+  prepared = shard_counting.prepare(made, parts, None)
+  (result,) = shard_counting.run(
     made,
     parts,
     prepared,
     automaton.to_device(model.lm),
-    inputs=decoding.inputs(made, parts, prepared),
+    inputs=shard_counting.inputs(made, parts, prepared),
   )
   return result, forest_lib.extract(model, result)

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from jaxmt.chart import derivation, kbest
-from jaxmt.chart import model as models
-from jaxmt.chart.decoder import DecodeConfig
-from jaxmt.grammar.match import MatchConfig
+from jaxmt.decode import derivation
+from jaxmt.decode import model as models
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
-from jaxmt.train import explain, kept, learn_model, wanted
+from jaxmt.hypergraph import kbest
+from jaxmt.train import explain, learn_model, reference_derivations, viterbi
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
@@ -18,7 +19,7 @@ CONFIG = DecodeConfig(search=tiny.SEARCH)
 @pytest.fixture(scope="module")
 def world():
   model, bitext = tiny.make()
-  near = wanted.reference_like(
+  near = reference_derivations.reference_like(
     model, bitext.source, list(bitext.lines), config=CONFIG
   )
   return model, bitext, near
@@ -39,7 +40,9 @@ def test_something_near_is_found_where_the_reference_is_not(world):
   lines = list(bitext.lines)
   lines[4] = "the small house is ancient"
   lines[7] = "nothing of this"
-  near = wanted.reference_like(model, bitext.source, lines, config=CONFIG)
+  near = reference_derivations.reference_like(
+    model, bitext.source, lines, config=CONFIG
+  )
   assert not near.exact[4] and not near.exact[7]
   words = derivation.read_off(model, near.derivations).words
   said = derivation.strings(model, bitext.source, words)
@@ -65,7 +68,7 @@ def test_partial_scores_are_those_of_hypotheses(world):
   model, bitext, _ = world
   forest, best, heads = searched(world)
   got = explain.partial_scores(model, bitext.source, best)
-  held = kept.keep(forest, forest.score)
+  held = viterbi.keep(forest, forest.score)
   np.testing.assert_allclose(got, held.inside[heads], atol=1e-4)
 
 

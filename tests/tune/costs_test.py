@@ -16,7 +16,7 @@ from jaxmt.tune import (
   objective,
   padded,
   pool,
-  scoring,
+  pool_scores,
 )
 from tests.tune import small_pool
 
@@ -31,7 +31,7 @@ def costs_of(made, kind, metric="bleu"):
 def test_linear_bleu_is_the_loss_times_the_sentences():
   made = small_pool.make(0)
   weights = small_pool.start(made)
-  chosen = scoring.best(scoring.scores(made, weights), made.offsets)
+  chosen = pool_scores.best(pool_scores.scores(made, weights), made.offsets)
   table = made.statistics["bleu"].astype(np.float64)
   total = table[chosen].sum(0)
   expected = corpus.linear_bleu_costs(
@@ -79,8 +79,8 @@ def test_unknown_costs_are_named():
 def test_zero_one_counts_misses():
   made = costs.zero_one_pool(small_pool.make(0), "bleu")
   weights = small_pool.start(made)
-  chosen = scoring.best(scoring.scores(made, weights), made.offsets)
-  own = scoring.sentence_costs(made, "bleu")
+  chosen = pool_scores.best(pool_scores.scores(made, weights), made.offsets)
+  own = pool_scores.sentence_costs(made, "bleu")
   lists = [
     (low, high)
     for low, high in zip(made.offsets, made.offsets[1:], strict=False)
@@ -90,13 +90,13 @@ def test_zero_one_counts_misses():
     own[row] > own[low:high].min()
     for row, (low, high) in zip(chosen, lists, strict=True)
   )
-  value = scoring.pool_score(made, weights, "zero-one")
+  value = pool_scores.pool_score(made, weights, "zero-one")
   assert value == pytest.approx(misses / len(lists))
   method = methods.configure(methods.find("zero-one"), {"restarts": "3"})
   tuned, history = method.optimise(
     small_pool.make(0), weights, method.config, 0
   )
-  after = scoring.pool_score(made, tuned, "zero-one")
+  after = pool_scores.pool_score(made, tuned, "zero-one")
   assert after < value
   assert -max(row["score"] for row in history) == pytest.approx(after)
 
@@ -104,13 +104,13 @@ def test_zero_one_counts_misses():
 def test_a_sum_of_metrics_is_a_metric():
   made = small_pool.make(0, metrics=(BOTH, "bleu,ter", "bleu", "ter"))
   weights = small_pool.start(made)
-  score = lambda name: scoring.pool_score(made, weights, name)
+  score = lambda name: pool_scores.pool_score(made, weights, name)
   expected = 0.7 * score("bleu") + 0.3 * (1 - score("ter"))
   assert score(BOTH) == pytest.approx(expected)
   expected = 0.5 * score("bleu") + 0.5 * (1 - score("ter"))
   assert score("bleu,ter") == pytest.approx(expected)
-  own = scoring.sentence_costs(made, BOTH)
-  parts = [scoring.sentence_costs(made, name) for name in ("bleu", "ter")]
+  own = pool_scores.sentence_costs(made, BOTH)
+  parts = [pool_scores.sentence_costs(made, name) for name in ("bleu", "ter")]
   np.testing.assert_allclose(own, 0.7 * parts[0] + 0.3 * parts[1], atol=1e-12)
 
 
@@ -121,8 +121,8 @@ def test_methods_take_several_metrics(name):
   more = {"draws": "200", "min_difference": "0.01"} if name == "pro" else {}
   method = methods.configure(methods.find(name), {"metric": BOTH, **more})
   tuned, _ = method.optimise(made, start, method.config, 0)
-  after = scoring.pool_score(made, tuned, BOTH)
-  assert after > scoring.pool_score(made, start, BOTH) + 0.005
+  after = pool_scores.pool_score(made, tuned, BOTH)
+  assert after > pool_scores.pool_score(made, start, BOTH) + 0.005
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_features_on_the_host_give_the_same_gradient(loss):
   weights = rng.normal(0, 0.3, len(made.names))
   initial = np.zeros_like(weights)
   aim = objective.Objective(loss=loss, cost_scale=3.0, l2=0.2)
-  own = scoring.sentence_costs(made, "bleu")
+  own = pool_scores.sentence_costs(made, "bleu")
   whole = padded.pad_pool(made, "bleu", own)
   bare = padded.pad_pool(made, "bleu", own, features=False)
   assert bare.dense.shape[-1] == 0 and bare.ids.shape[-1] == 0
@@ -174,7 +174,7 @@ def test_features_on_the_host_give_the_same_gradient(loss):
 
 def test_pairs_in_parts_give_the_same_loss(monkeypatch):
   made = small_pool.make(0)
-  own = scoring.sentence_costs(made, "bleu")
+  own = pool_scores.sentence_costs(made, "bleu")
   arrays = padded.pad_pool(made, "bleu", own)
   weights = jnp.asarray(small_pool.start(made), jnp.float32)
   aims = [objective.Objective(loss=n) for n in ("ranking", "margin")]
@@ -235,14 +235,14 @@ def test_a_loop_is_never_given_the_start_back(name):
   )
   method = methods.find(name)
   kept, _ = method.optimise(made, best, method.config, 0)
-  assert scoring.pool_score(made, kept, "bleu") >= scoring.pool_score(
+  assert pool_scores.pool_score(made, kept, "bleu") >= pool_scores.pool_score(
     made, best, "bleu"
   )
   method = methods.exploring(method)
   moved, history = method.optimise(made, best, method.config, 0)
   assert not np.array_equal(moved, best)
   top = max(row["score"] for row in history)
-  assert scoring.pool_score(made, moved, "bleu") == pytest.approx(top)
+  assert pool_scores.pool_score(made, moved, "bleu") == pytest.approx(top)
 
 
 def test_exploring_reaches_into_mixtures():
@@ -259,13 +259,13 @@ def test_exploring_reaches_into_mixtures():
 def test_start_scale_finds_a_slope_again():
   made = small_pool.make(0)
   start = 1e4 * small_pool.start(made)
-  before = scoring.pool_score(made, start, "bleu")
+  before = pool_scores.pool_score(made, start, "bleu")
   scores = []
   for scale in ("0", "0.1"):
     method = methods.configure(
       methods.find("risk"), {"start_scale": scale, "steps": "30"}
     )
     tuned, _ = method.optimise(made, start, method.config, 0)
-    scores.append(scoring.pool_score(made, tuned, "bleu"))
+    scores.append(pool_scores.pool_score(made, tuned, "bleu"))
   assert scores[0] == before  # probabilities are 0 and 1: no slope at all
   assert scores[1] > before + 0.01

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxmt.tune import envelope, mert, scoring
+from jaxmt.tune import envelope, mert, pool_scores
 from tests.reference import mert as slow
 from tests.tune import small_pool
 
@@ -114,7 +114,7 @@ def test_line_search_finds_the_best_interval(metric):
   made = small_pool.make(1, metrics=(metric,))
   weights = small_pool.start(made)
   sign = 1.0 if metric == "bleu" else -1.0
-  intercepts = scoring.scores(made, weights)
+  intercepts = pool_scores.scores(made, weights)
   for column in range(4):
     slopes = np.ascontiguousarray(made.dense[:, column])
     step, score = mert.line_search(intercepts, slopes, made, metric=metric)
@@ -124,11 +124,11 @@ def test_line_search_finds_the_best_interval(metric):
       for low, high in zip(made.offsets, made.offsets[1:], strict=False)
     ]
     tried = [
-      sign * scoring.pool_score(made, weights + point * direction, metric)
+      sign * pool_scores.pool_score(made, weights + point * direction, metric)
       for point in slow.all_points(sentences)
     ]
     assert score == pytest.approx(max(tried))
     moved = weights + step * direction
-    assert sign * scoring.pool_score(made, moved, metric) == pytest.approx(
+    assert sign * pool_scores.pool_score(made, moved, metric) == pytest.approx(
       score
     )

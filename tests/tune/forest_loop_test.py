@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from jaxmt.chart import decoder, search
+from jaxmt.decode.chart import decoder, search
 from jaxmt.errors import InputError
-from jaxmt.tune import decoding, loop, methods
+from jaxmt.tune import kbest_decoder, loop, methods
 from tests.reference import chart_cases
 
 CONFIG = decoder.DecodeConfig(
@@ -25,7 +25,9 @@ def case():
 
 def make(case, **options):
   model, lines = case
-  return decoding.make_decode(model, lines, config=CONFIG, size=5, **options)
+  return kbest_decoder.make_decode(
+    model, lines, config=CONFIG, size=5, **options
+  )
 
 
 def test_forests_come_with_the_lists(case):

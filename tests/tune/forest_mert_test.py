@@ -6,8 +6,9 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxmt.chart import forest_prune, spelled_forest
+from jaxmt.decode import portable_forest
 from jaxmt.errors import InputError
+from jaxmt.hypergraph import forest_prune
 from jaxmt.tune import (
   envelope,
   forest_envelope,
@@ -16,7 +17,7 @@ from jaxmt.tune import (
   kbest,
   methods,
   pool,
-  scoring,
+  pool_scores,
 )
 from tests.reference import forests as reference
 from tests.reference import mert as slow
@@ -46,7 +47,7 @@ def random_pool(seed, *, sentences=4, nodes=5, **options):
   references = [
     [" ".join(rng.choice(WORDS, rng.integers(2, 6)))] for _ in range(sentences)
   ]
-  spelled = spelled_forest.SpelledForest(
+  spelled = portable_forest.SpelledForest(
     forest=made,
     sentence=np.arange(sentences),
     target=target,
@@ -203,8 +204,8 @@ def test_optimum_is_that_of_k_best_mert(variant, metric, sign):
     )
     tuned, history = forest_mert.optimise(only, start, config, seed)
     assert len(history) == 3
-    before = sign * scoring.pool_score(everything, start, metric)
-    after = sign * scoring.pool_score(everything, tuned, metric)
+    before = sign * pool_scores.pool_score(everything, start, metric)
+    after = sign * pool_scores.pool_score(everything, tuned, metric)
     assert after >= before - 1e-9
     best = max(row["score"] for row in history)
     np.testing.assert_allclose(after, best, atol=1e-9)
@@ -256,7 +257,7 @@ def test_what_it_cannot_do():
   with pytest.raises(ValueError, match="references"):
     forests.bind([["a"]])
   with pytest.raises(ValueError, match="missing"):
-    forest_pool.join([spelled_forest.select(forests.spelled, [2])])
+    forest_pool.join([portable_forest.select(forests.spelled, [2])])
 
 
 def test_some_sentences():

@@ -5,7 +5,7 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, kbest_write, mert_data, pool, scoring
+from jaxmt.tune import kbest, kbest_write, mert_data, pool, pool_scores
 from tests.tune import small_pool
 
 CDEC = b"""0 ||| a b ||| Glue=1 LM=-2.5 Cost=0.3 ||| -4.5
@@ -181,9 +181,11 @@ def test_dense_and_sparse_give_the_same_scores():
   weights = rng.normal(size=len(made.names))
   candidates = pool.to_candidates(made)
   full = sparse.to_dense(candidates.features, len(made.names))
-  np.testing.assert_allclose(scoring.scores(made, weights), full @ weights)
+  np.testing.assert_allclose(pool_scores.scores(made, weights), full @ weights)
   slopes = rng.normal(size=len(made))
-  np.testing.assert_allclose(scoring.backward(made, slopes), full.T @ slopes)
+  np.testing.assert_allclose(
+    pool_scores.backward(made, slopes), full.T @ slopes
+  )
   all_dense = pool.make_pool(candidates, dense_names=made.names)
   np.testing.assert_array_equal(all_dense.dense, full)
 
@@ -210,12 +212,12 @@ def test_statistics_and_costs():
     [4, 3, 2, 1, 4, 3, 2, 1, 4],
     [0, 0, 0, 0, 0, 0, 0, 0, 4],
   ]
-  assert scoring.pool_score(made, np.array([-1.0]), "bleu") == pytest.approx(
-    1.0
-  )
-  assert scoring.pool_score(made, np.array([1.0]), "bleu") == 0.0
-  np.testing.assert_allclose(scoring.sentence_costs(made, "bleu"), [0, 1])
-  np.testing.assert_allclose(scoring.sentence_costs(made, "ter"), [0, 1])
+  assert pool_scores.pool_score(
+    made, np.array([-1.0]), "bleu"
+  ) == pytest.approx(1.0)
+  assert pool_scores.pool_score(made, np.array([1.0]), "bleu") == 0.0
+  np.testing.assert_allclose(pool_scores.sentence_costs(made, "bleu"), [0, 1])
+  np.testing.assert_allclose(pool_scores.sentence_costs(made, "ter"), [0, 1])
   with pytest.raises(ValueError, match="references"):
     pool.with_statistics(made, refs[:1], ["bleu"])
   with pytest.raises(ValueError, match="metric"):
@@ -233,8 +235,8 @@ def test_moses_tuning_data_round_trip():
   weights = dict(zip(made.names, np.arange(1.0, 11.0), strict=True))
   mine = np.array([weights[name] for name in made.names])
   theirs = np.array([weights[name] for name in again.names])
-  assert scoring.pool_score(again, theirs, "bleu") == pytest.approx(
-    scoring.pool_score(made, mine, "bleu")
+  assert pool_scores.pool_score(again, theirs, "bleu") == pytest.approx(
+    pool_scores.pool_score(made, mine, "bleu")
   )
   # Orders interleave there.
   first = made.statistics["bleu"][0]
@@ -279,7 +281,7 @@ def test_some_candidates_of_a_pool():
   weights = np.random.default_rng(0).normal(size=len(made.names))
   chosen = np.array([0, 3, 12, len(made) - 1])
   some = pool.take_candidates(made, chosen)
-  expected = scoring.scores(made, weights)[chosen]
-  np.testing.assert_allclose(scoring.scores(some, weights), expected)
+  expected = pool_scores.scores(made, weights)[chosen]
+  np.testing.assert_allclose(pool_scores.scores(some, weights), expected)
   np.testing.assert_array_equal(some.sentence, made.sentence[chosen])
   assert some.lines == [made.lines[row] for row in chosen]

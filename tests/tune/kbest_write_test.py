@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.features import sparse
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune import kbest, kbest_write
 
 NAMES = ("TM0_0", "TM0_1", "LM0", "PP_a_0", "PP_a_1", "x=y", "W_0")

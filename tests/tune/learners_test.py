@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from jaxmt.features import sparse
-from jaxmt.tune import mira, online, pool, pro, rampion, rows, scoring
+from jaxmt.tune import (
+  feature_rows,
+  mira,
+  online,
+  pool,
+  pool_scores,
+  pro,
+  rampion,
+)
 from tests.reference import online as slow
 from tests.tune import small_pool
 
@@ -31,7 +39,7 @@ def test_mira_pass(sparse_features, background):
   current, lagged = start.copy(), np.zeros_like(start)
   document = np.ones(9)
   steps, updates, _ = mira.mira_pass(
-    rows.features_of(made),
+    feature_rows.features_of(made),
     made.statistics["bleu"].astype(float),
     np.zeros(len(made)),
     made.offsets,
@@ -45,7 +53,7 @@ def test_mira_pass(sparse_features, background):
     1,
     True,
     background == "model",
-    rows.room(made),
+    feature_rows.room(made),
   )
   expected, total = slow.mira(
     lists,
@@ -99,13 +107,13 @@ def test_rampion(form, sparse_features):
   made = small_pool.make(4, sparse_features=sparse_features)
   start = small_pool.start(made)
   lists, _ = as_lists(made)
-  costs = 5.0 * scoring.sentence_costs(made, "bleu")
+  costs = 5.0 * pool_scores.sentence_costs(made, "bleu")
   per_list = [costs[a:b] for a, b in itertools.pairwise(made.offsets)]
   settings = {"form": form, "rounds": 3, "passes": 2, "rate": 0.05, "pull": 2.0}
   expected = slow.rampion(lists, per_list, start, **settings)
   config = rampion.RampionConfig(cost_scale=5.0, **settings)
   _, history = rampion.optimise(made, start, config, 0)
-  scores = [scoring.pool_score(made, w, "bleu") for w in expected]
+  scores = [pool_scores.pool_score(made, w, "bleu") for w in expected]
   assert [row["score"] for row in history] == pytest.approx(scores)
 
 
@@ -164,7 +172,7 @@ def test_arow_does_nothing_without_loss_or_difference():
 
 def test_perceptron_by_hand():
   """Two lists; the mean counts the step without an update."""
-  features = rows.Features(
+  features = feature_rows.Features(
     dense=np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]),
     ids=np.zeros(0, np.int32),
     values=np.zeros(0),
@@ -186,18 +194,18 @@ def test_perceptron_by_hand():
 def test_differences_of_sparse_rows():
   made = small_pool.make(5, sparse_features=9)
   full = sparse.to_dense(pool.to_candidates(made).features, len(made.names))
-  features = rows.features_of(made)
-  room = rows.room(made)
+  features = feature_rows.features_of(made)
+  room = feature_rows.room(made)
   ids, values = np.empty(room, np.int64), np.empty(room)
   rng = np.random.default_rng(0)
   weights = rng.normal(size=len(made.names))
   for good, bad in rng.integers(0, len(made), (50, 2)):
-    size = rows.subtract(features, good, bad, ids, values)
+    size = feature_rows.subtract(features, good, bad, ids, values)
     dense = np.zeros(len(made.names))
     dense[ids[:size]] = values[:size]
     np.testing.assert_allclose(dense, full[good] - full[bad])
     assert (values[:size] != 0).all()
-    assert rows.score(features, weights, good) == pytest.approx(
+    assert feature_rows.score(features, weights, good) == pytest.approx(
       full[good] @ weights
     )
 

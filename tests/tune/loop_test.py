@@ -7,7 +7,7 @@ import pytest
 
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.tune import kbest, loop, methods, pool, scoring
+from jaxmt.tune import kbest, loop, methods, pool, pool_scores
 from tests.tune import small_pool
 
 START = {"hint": 0.02, "length": 0.1, "noise": 0.3}
@@ -29,7 +29,7 @@ def decoder(made, *, size=5, log=None):
     if log is not None:
       log.append(len(sentences))
     vector = weight_files.to_vector(weights, made.names)
-    scores = scoring.scores(made, vector)
+    scores = pool_scores.scores(made, vector)
     chosen = []
     for sentence in sentences:
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
@@ -143,8 +143,8 @@ def test_a_perfect_error_rate():
     methods.configure(methods.find("mert"), {"metric": "wer"}).config,
     0,
   )
-  scores = scoring.scores(made, tuned)
-  best = scoring.best(scores, made.offsets)
+  scores = pool_scores.scores(made, tuned)
+  best = pool_scores.best(scores, made.offsets)
   refs = [["nothing"]] * 6
   for row in best.tolist():
     refs[int(made.sentence[row])] = [made.lines[row]]

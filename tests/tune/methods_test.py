@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt import parallel
 from jaxmt.errors import InputError
 from jaxmt.metrics import registry
+from jaxmt.runtime import parallel
 from jaxmt.tune import (
   gradient,
   kbest,
@@ -22,7 +22,7 @@ from jaxmt.tune import (
   owlqn,
   padded,
   pool,
-  scoring,
+  pool_scores,
   stochastic,
 )
 from tests.tune import small_pool
@@ -50,12 +50,12 @@ def quick(name, **more):
 def test_every_method_improves_and_repeats(name):
   made = small_pool.make(0)
   start = small_pool.start(made)
-  before = scoring.pool_score(made, start, "bleu")
+  before = pool_scores.pool_score(made, start, "bleu")
   method = quick(name)
   tuned, history = method.optimise(made, start, method.config, 7)
   # Hard ramp 1 only pushes its own choice up: it gains, but little.
   least = 0.0 if name == "ramp1" else 0.01
-  assert scoring.pool_score(made, tuned, "bleu") > before + least
+  assert pool_scores.pool_score(made, tuned, "bleu") > before + least
   assert np.isfinite(tuned).all() and history
   again, _ = method.optimise(made, start, method.config, 7)
   np.testing.assert_array_equal(tuned, again)
@@ -70,8 +70,8 @@ def test_sparse_features_are_learnt(name):
   method = quick(name)
   tuned, _ = method.optimise(made, start, method.config, 0)
   assert np.abs(tuned[4:]).max() > 0
-  after = scoring.pool_score(made, tuned, "bleu")
-  assert after > scoring.pool_score(made, start, "bleu") + 0.01
+  after = pool_scores.pool_score(made, tuned, "bleu")
+  assert after > pool_scores.pool_score(made, start, "bleu") + 0.01
 
 
 @pytest.mark.parametrize("name", ["mert", "kbmira", "pro", "risk", "rampion"])
@@ -80,8 +80,8 @@ def test_error_rates_go_down(name):
   start = small_pool.start(made)
   method = quick(name, metric="ter")
   tuned, _ = method.optimise(made, start, method.config, 0)
-  after = scoring.pool_score(made, tuned, "ter")
-  assert after < scoring.pool_score(made, start, "ter")
+  after = pool_scores.pool_score(made, tuned, "ter")
+  assert after < pool_scores.pool_score(made, start, "ter")
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +99,8 @@ def test_every_metric_is_a_target(judged, name, metric):
   method = quick(name, metric=metric)
   tuned, history = method.optimise(judged, start, method.config, 0)
   assert np.isfinite(tuned).all() and history
-  before = scoring.pool_score(judged, start, metric)
-  after = scoring.pool_score(judged, tuned, metric)
+  before = pool_scores.pool_score(judged, start, metric)
+  after = pool_scores.pool_score(judged, tuned, metric)
   if registry.METRICS[metric].higher_is_better:
     assert after > before
   else:
@@ -163,7 +163,7 @@ def test_mert_does_not_depend_on_threads(variant):
     tuned, history = method.optimise(made, start, method.config, 3)
     results.append(tuned)
     best = max(row["score"] for row in history)
-    assert scoring.pool_score(made, tuned, "bleu") == pytest.approx(best)
+    assert pool_scores.pool_score(made, tuned, "bleu") == pytest.approx(best)
   np.testing.assert_array_equal(*results)
 
 
@@ -184,8 +184,8 @@ def test_optimizers(optimizer):
   rate = {"sgd": "2", "rda": "1"}.get(optimizer, "0.1")
   method = quick("risk", optimizer=optimizer, l1=l1, cost_scale="1", rate=rate)
   tuned, history = method.optimise(made, start, method.config, 0)
-  after = scoring.pool_score(made, tuned, "bleu")
-  assert after > scoring.pool_score(made, start, "bleu")
+  after = pool_scores.pool_score(made, tuned, "bleu")
+  assert after > pool_scores.pool_score(made, start, "bleu")
   assert history[-1]["loss"] < 0.7
   if float(l1):
     assert 0 < (tuned[4:] == 0).sum()
@@ -213,7 +213,9 @@ def test_soft_threshold():
 def stepwise(objective_, **settings):
   """Single steps over all sentences, and the gradient before each."""
   made = small_pool.make(0)
-  arrays = padded.pad_pool(made, "bleu", scoring.sentence_costs(made, "bleu"))
+  arrays = padded.pad_pool(
+    made, "bleu", pool_scores.sentence_costs(made, "bleu")
+  )
   start = jnp.asarray(small_pool.start(made), jnp.float32)
   count = arrays.mask.shape[0]
   found = list(
@@ -280,11 +282,11 @@ LOSS_NAMES = ["softramp2", "mse", "xbleu"]
 def test_padded_scores_and_sharding():
   made = small_pool.make(0, sparse_features=9)
   weights = np.random.default_rng(0).normal(size=len(made.names))
-  flat = padded.pad_pool(made, "bleu", scoring.sentence_costs(made, "bleu"))
+  flat = padded.pad_pool(made, "bleu", pool_scores.sentence_costs(made, "bleu"))
   scores = padded.padded_scores(flat, jnp.asarray(weights, jnp.float32))
   np.testing.assert_allclose(
     np.asarray(scores)[np.asarray(flat.mask)],
-    scoring.scores(made, weights),
+    pool_scores.scores(made, weights),
     rtol=1e-4,
     atol=1e-4,
   )
@@ -292,7 +294,7 @@ def test_padded_scores_and_sharding():
   spread = parallel.split(
     mesh,
     padded.pad_pool(
-      made, "bleu", scoring.sentence_costs(made, "bleu"), multiple=8
+      made, "bleu", pool_scores.sentence_costs(made, "bleu"), multiple=8
     ),
   )
   w = jnp.asarray(weights, jnp.float32)
@@ -339,8 +341,8 @@ def test_mixing():
     results.append(mixing.optimise(mira.optimise, made, start, settings, 0)[0])
   np.testing.assert_array_equal(*results)
   assert (results[0][4:] != 0).sum() <= 5
-  after = scoring.pool_score(made, results[0], "bleu")
-  assert after > scoring.pool_score(made, start, "bleu")
+  after = pool_scores.pool_score(made, results[0], "bleu")
+  assert after > pool_scores.pool_score(made, start, "bleu")
 
 
 def test_column_selection():
@@ -360,8 +362,8 @@ def test_oracles():
   assert found.tolist() == [False, True, True, False, True]
   made = small_pool.make(0)
   weights = small_pool.start(made)
-  costs = 3 * scoring.sentence_costs(made, "bleu")
-  scores = scoring.scores(made, weights)
+  costs = 3 * pool_scores.sentence_costs(made, "bleu")
+  scores = pool_scores.scores(made, weights)
   lists = [s for s in range(made.sentences) if s != 3]
   for found, sign in [
     (oracles.hopes(made, weights, costs), -1),
@@ -395,16 +397,16 @@ def test_greedy_corpus_oracle():
       other = rows.copy()
       other[place] = row
       assert metric.corpus_score(statistics[other].sum(0)) <= score + 1e-9
-  by_sentence = scoring.best(
-    -scoring.sentence_costs(made, "bleu"), made.offsets
+  by_sentence = pool_scores.best(
+    -pool_scores.sentence_costs(made, "bleu"), made.offsets
   )
   assert score >= metric.corpus_score(statistics[by_sentence].sum(0))
 
 
 def test_pseudo_corpus_costs():
   made = small_pool.make(0, sentences=5, width=3)
-  context = scoring.best(
-    scoring.scores(made, small_pool.start(made)), made.offsets
+  context = pool_scores.best(
+    pool_scores.scores(made, small_pool.start(made)), made.offsets
   )
   costs = oracles.pseudo_corpus_costs(made, context, metric="bleu")
   metric = pool.find_metric("bleu")
@@ -446,7 +448,7 @@ def pairs_of(made, costs):
 def test_mse_is_least_squares():
   """Its last iterate; the method itself takes that of the best pool score."""
   made = small_pool.make(0)
-  x, y = pairs_of(made, scoring.sentence_costs(made, "bleu"))
+  x, y = pairs_of(made, pool_scores.sentence_costs(made, "bleu"))
   exact, *_ = np.linalg.lstsq(x, y, rcond=None)
   least = np.mean((y - x @ exact) ** 2)
   assert least < 0.9 * np.mean(y**2)

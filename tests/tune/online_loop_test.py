@@ -9,6 +9,7 @@ import pytest
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.tune import (
+  feature_rows,
   kbest,
   learner,
   loop,
@@ -16,8 +17,7 @@ from jaxmt.tune import (
   mira,
   online,
   pool,
-  rows,
-  scoring,
+  pool_scores,
 )
 from tests.reference import online as slow
 from tests.tune import small_pool
@@ -42,7 +42,7 @@ def decoder(made, *, log=None):
     if log is not None:
       log.append((dict(weights), sentences.tolist()))
     vector = weight_files.to_vector(weights, made.names)
-    scores = scoring.scores(made, vector)
+    scores = pool_scores.scores(made, vector)
     chosen = []
     for sentence in sentences:
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
@@ -83,8 +83,8 @@ def batches(log, sentences):
 
 def whole_pass(name, made, now, config, order):
   """One pass of the kernel over the whole pool, in a given order."""
-  features, room = rows.features_of(made), rows.room(made)
-  costs = scoring.sentence_costs(made, "bleu")
+  features, room = feature_rows.features_of(made), feature_rows.room(made)
+  costs = pool_scores.sentence_costs(made, "bleu")
   if name == "perceptron":
     now.steps, _ = online.perceptron_pass(
       features, costs, made.offsets, order, now.weights, now.lagged, now.steps,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxmt.data import files, references
-from jaxmt.tune import kbest, methods, pool, scoring
+from jaxmt.text import files, references
+from jaxmt.tune import kbest, methods, pool, pool_scores
 from tests import util
 
 
@@ -32,4 +32,4 @@ def test_pool_score(made, name, least):
   method = methods.find(name)
   start = np.full(12, 0.1)
   tuned, _ = method.optimise(made, start, method.config, 1)
-  assert scoring.pool_score(made, tuned, "bleu") >= least
+  assert pool_scores.pool_score(made, tuned, "bleu") >= least

@@ -32,7 +32,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from jaxmt.data import files
 from jaxmt.errors import InputError
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.formats import cdec, joshua, moses, travatar
@@ -45,6 +44,7 @@ from jaxmt.grammar.formats.dialect import (
   without_decoder_rules,
 )
 from jaxmt.grammar.table import RuleTable
+from jaxmt.text import files
 
 DIALECTS: dict[str, Dialect] = {
   "cdec": cdec.DIALECT,

@@ -10,10 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import SPECIALS, Vocabulary
 from jaxmt.errors import InputError
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.formats.scanning import (
@@ -24,6 +21,9 @@ from jaxmt.grammar.formats.scanning import (
   parse_pairs,
 )
 from jaxmt.grammar.table import LABELS, RuleTable
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 
 FINE, FIELDS, LEFT, EMPTY, SITES, LABEL, FEATURE, LINK, TREE, COUNT = range(10)
 CAUSES = {
@@ -134,7 +134,7 @@ def join_sides(
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _join(source, target, fault, strict):
   word, label, index, offsets = source
   other, other_label, other_index, other_offsets = target

@@ -18,7 +18,6 @@ import re
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar.formats import building, gluing, scanning, spelling
 from jaxmt.grammar.formats import fragments as fragment_lib
 from jaxmt.grammar.formats.building import Block
@@ -32,6 +31,7 @@ from jaxmt.grammar.formats.escapes import escape_label, escape_word, unescape
 from jaxmt.grammar.formats.fragments import LABEL, MARKS, OPENING, SITE, WORD
 from jaxmt.grammar.formats.scanning import Lines, Tokens
 from jaxmt.grammar.table import RuleTable
+from jaxmt.text.ragged import Ragged
 
 BARE = "PhraseModel_"
 LEFT, SOURCE, TARGET, FEATURES, LINKS, TREE = range(6)

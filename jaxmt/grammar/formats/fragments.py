@@ -1,17 +1,17 @@
 """Tree fragments: from bracket tokens to the table's codes."""
 
 import numpy as np
-from numba import njit
 
 from jaxmt.grammar.formats.building import FINE, TREE
 from jaxmt.grammar.table import CLOSE
+from jaxmt.text.kernels import njit
 
 # What a token of a fragment is.
 OPENING, CLOSING, WORD, SITE, LABEL = range(5)
 MARKS = {"(": OPENING, ")": CLOSING}
 
 
-@njit(cache=True, nogil=True)
+@njit
 def read_fragments(token, sort, offsets, before, fault):
   """Turns bracket tokens into fragment codes.
 
@@ -85,7 +85,7 @@ def read_fragments(token, sort, offsets, before, fault):
   return codes[:size].copy(), new_offsets, root, leaves[:number].copy()
 
 
-@njit(cache=True, nogil=True)
+@njit
 def same_leaves(source, offsets, codes, code_offsets):
   """Whether the leaves of each fragment are the rule's source side."""
   same = np.zeros(len(offsets) - 1, np.bool_)

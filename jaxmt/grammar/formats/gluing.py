@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
-from jaxmt.data.vocabulary import BOS, EOS
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.formats.building import Block
 from jaxmt.grammar.table import Kind, S, X
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import BOS, EOS
 
 
 def kinds(

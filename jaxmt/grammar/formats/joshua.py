@@ -18,13 +18,13 @@ import re
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar.formats import building, gluing, scanning, spelling
 from jaxmt.grammar.formats.building import Block
 from jaxmt.grammar.formats.cdec import left_label
 from jaxmt.grammar.formats.dialect import Dialect, Whole, bare_columns
 from jaxmt.grammar.formats.escapes import escape_label, escape_word, unescape
 from jaxmt.grammar.table import Kind, RuleTable, S
+from jaxmt.text.ragged import Ragged
 
 BARE = "tm_pt_"
 GLUE = "tm_glue_"

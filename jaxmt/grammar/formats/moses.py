@@ -23,7 +23,6 @@ import math
 import re
 
 import numpy as np
-from numba import njit
 
 from jaxmt.grammar.formats import building, gluing, scanning
 from jaxmt.grammar.formats.building import Block, Side
@@ -32,6 +31,7 @@ from jaxmt.grammar.formats.escapes import unescape
 from jaxmt.grammar.formats.moses_spelling import PREFIX, spell, spell_phrases
 from jaxmt.grammar.formats.scanning import Lines, Tokens
 from jaxmt.grammar.table import Kind
+from jaxmt.text.kernels import njit
 
 GLUE = "TranslationModel1"
 LOWEST = -100.0
@@ -113,7 +113,7 @@ def _lefts(lines: Lines, fault: np.ndarray, labels: dict[str, int]):
   return source, target, lhs[inverse], is_tree[inverse]
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _number_by_links(source, source_rows, target, target_rows, pairs, rows):
   """Numbers non-terminals by the links between them."""
   one = np.zeros(len(source), np.int32)

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.formats import scanning, spelling
 from jaxmt.grammar.formats.dialect import Whole, bare_columns
 from jaxmt.grammar.formats.escapes import escape, escape_label
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.ragged import Ragged
 
 PREFIX = "TranslationModel0_"
 

@@ -3,10 +3,10 @@
 import dataclasses
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data import scan
-from jaxmt.data.scan import NEWLINE, is_space
+from jaxmt.text import scan
+from jaxmt.text.kernels import njit
+from jaxmt.text.scan import NEWLINE, is_space
 
 _BAR, _EQUALS, _SEMICOLON, _MINUS = ord("|"), ord("="), ord(";"), ord("-")
 _OPEN, _CLOSE, _ZERO, _NINE = ord("("), ord(")"), ord("0"), ord("9")
@@ -73,7 +73,7 @@ def scan_lines(data: np.ndarray, *, comment: int = -1) -> Lines:
   )
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _scan(data, number, comment):
   room = 1
   blank = True
@@ -172,7 +172,7 @@ def split_at(data: np.ndarray, tokens: Tokens, *, brackets: bool) -> Tokens:
   return Tokens(starts=starts, ends=ends, offsets=counts)
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _split(data, starts, ends, offsets, brackets):
   room = len(starts) * 2 + 1
   new_starts = np.empty(room, np.int64)
@@ -207,7 +207,7 @@ def _split(data, starts, ends, offsets, brackets):
   return new_starts[:size].copy(), new_ends[:size].copy(), counts
 
 
-@njit(cache=True, nogil=True)
+@njit
 def find_equals(data, starts, ends):
   """Where each token's last `=` is, -1 for none; int64 `[T]`."""
   where = np.full(len(starts), -1, np.int64)
@@ -219,7 +219,7 @@ def find_equals(data, starts, ends):
   return where
 
 
-@njit(cache=True, nogil=True)
+@njit
 def parse_pairs(data, starts, ends):
   """Reads tokens `12-3` as pairs, int32 `[T, 2]`; -1, -1 where they are not."""
   pairs = np.full((len(starts), 2), -1, np.int32)

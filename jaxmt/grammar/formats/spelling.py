@@ -9,11 +9,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import njit
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import CLOSE, RuleTable
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 GLUE = "\b"
 
@@ -276,7 +276,7 @@ def spell_lines(speller: Speller, parts: Sequence[Ragged]) -> bytes:
   return _spell(data, offsets, flat, rows).tobytes()
 
 
-@njit(cache=True, nogil=True)
+@njit
 def _spell(data, offsets, flat, rows):
   parts, size = rows.shape
   room = size

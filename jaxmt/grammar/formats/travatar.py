@@ -14,7 +14,6 @@ import re
 
 import numpy as np
 
-from jaxmt.data.ragged import Ragged
 from jaxmt.grammar.formats import building, gluing, scanning, spelling
 from jaxmt.grammar.formats import fragments as fragment_lib
 from jaxmt.grammar.formats.building import Block
@@ -23,6 +22,7 @@ from jaxmt.grammar.formats.escapes import escape, unescape
 from jaxmt.grammar.formats.fragments import LABEL, MARKS, OPENING, SITE, WORD
 from jaxmt.grammar.formats.scanning import Lines, Tokens
 from jaxmt.grammar.table import RuleTable, S, X
+from jaxmt.text.ragged import Ragged
 
 SOURCE, TARGET, FEATURES, COUNTS, LINKS = range(5)
 

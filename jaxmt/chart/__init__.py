@@ -1,1 +1,0 @@
-"""The hypergraph core: charts, beam search, forests, derivations."""

@@ -1,0 +1,1 @@
+"""The embedded corpus: a synthetic Chinese-English treebank."""

@@ -1,1 +1,0 @@
-"""Host-side data: text files, vocabularies, trees, links, the corpus."""

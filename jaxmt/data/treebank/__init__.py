@@ -1,8 +1,0 @@
-"""The synchronous grammar behind the embedded corpus.
-
-Tables: `lexicon`, `names`, `nouns`, `verbs`, `patterns`. Types: `structure`.
-English forms: `morphology`, `english`. Productions, from small to large:
-`modifiers`, `people`, `nominals`, `adverbials`, `settings`, `predicates`,
-`constructions`, `clauses`, `relatives`, `states`, `statements`, `questions`,
-`sentences`. `jaxmt.data.synthetic` draws a corpus from them.
-"""

@@ -1,0 +1,1 @@
+"""Search: translation models, charts, forced decoding, derivations."""

@@ -1,0 +1,1 @@
+"""Chart search: beam search and exact search over synchronous grammars."""

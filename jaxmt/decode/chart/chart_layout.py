@@ -1,0 +1,241 @@
+"""The chart on its way to the device: cells in processing order, padded.
+
+Cells are numbered so that children precede parents and equally long spans of
+all sentences stand together (a *level*); within a level the cells with the
+most applications come first. The search walks over *tiles*, runs of `tile`
+cells of one level. A tile that reaches into the next level computes rubbish
+there, which the next tiles overwrite: no padding between levels is needed.
+
+Cell 0 is the *null cell*: its one hypothesis is empty and costs nothing. It
+stands in for children beyond an application's arity.
+"""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from jaxmt.decode.chart.lm_records import Segments
+from jaxmt.grammar.match.matching import GLUE, GOAL, Matches
+from jaxmt.text.kernels import njit
+
+NONE = np.float32(-1e30)  # finite, so that sums of several stay numbers
+POSSIBLE = np.float32(-1e29)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Chart:
+  """C cells with up to E applications of arity up to A, B sentences.
+
+  Attributes:
+    rule: row of each application in the local rule columns, int32 `[C, E]`.
+    child: child cells in source order, 0 for none, int32 `[C, E, A]`.
+    static: static scores, `NONE` where there is no application, `[C, E]`.
+    tile_start: first cell of each tile, int32 `[G]`.
+    tile_width: which of the search's widths a tile needs, int32 `[G]`.
+    num_tiles: tiles in use, int32 scalar.
+    slots: target segments of the L local rules, int32 `[L, 2A + 1]`.
+    runs: records of their runs, int32 `[L, A + 1, record]`.
+    label: their left-hand sides, int32 `[L]`.
+    site: labels of their sites, -1 where any label is right, int32 `[L, A]`.
+    sentence: sentence of each cell, int32 `[C]`.
+    root: goal cell of each sentence, 0 for an empty one, int32 `[B]`.
+    first_goal: the first goal cell; the rest are goal cells too, int32 scalar.
+  """
+
+  rule: jax.Array | np.ndarray
+  child: jax.Array | np.ndarray
+  static: jax.Array | np.ndarray
+  tile_start: jax.Array | np.ndarray
+  tile_width: jax.Array | np.ndarray
+  num_tiles: jax.Array | np.ndarray
+  slots: jax.Array | np.ndarray
+  runs: jax.Array | np.ndarray
+  label: jax.Array | np.ndarray
+  site: jax.Array | np.ndarray
+  sentence: jax.Array | np.ndarray
+  root: jax.Array | np.ndarray
+  first_goal: jax.Array | np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RuleColumns:
+  """What the search knows of N rules.
+
+  Attributes:
+    segments: target sides.
+    score: static scores, language model estimates included, float32 `[N]`.
+    label: left-hand sides, int32 `[N]`.
+    site: labels of the sites, -1 where any is right, int32 `[N, A]`.
+  """
+
+  segments: Segments
+  score: np.ndarray
+  label: np.ndarray
+  site: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+  """What the host keeps of a chart: where its cells and rules came from.
+
+  Attributes:
+    cell: chart cell of each matched cell, int32 `[matched cells]`.
+    source: matched cell of each chart cell, -1 for none, int32 `[C]`.
+    rules: rule of each local rule, int32 `[L']`, L' of them in use.
+  """
+
+  cell: np.ndarray
+  source: np.ndarray
+  rules: np.ndarray
+
+
+def bucket(size: int) -> int:
+  """Rounds up to 2^k or 3·2^(k-1): few shapes, at most a third wasted."""
+  power = 1 << max(size - 1, 1).bit_length()
+  return 3 * power // 4 if size <= 3 * power // 4 else power
+
+
+def build_chart(
+  matches: Matches,
+  *,
+  rules: RuleColumns,
+  copies: RuleColumns,
+  tile: int,
+  widths: tuple[int, ...],
+  sizes: tuple[int, int, int] | None = None,
+  sentences: int | None = None,
+) -> tuple[Chart, Layout]:
+  """Lays out matched applications for the search.
+
+  Args:
+    matches: cells and applications of B sentences; at most `widths[-1]` per
+      cell.
+    rules: what the search knows of the table's rules and the goal.
+    copies: and of the pass-through words, which follow them.
+    tile: cells per tile.
+    widths: applications per cell the search is compiled for, rising.
+    sizes: padded numbers of (cells, tiles, local rules); the smallest buckets
+      if None.
+    sentences: padded number of sentences; B if None.
+
+  Raises:
+    ValueError: if the sizes given do not suffice.
+  """
+  counts = np.diff(matches.offsets)
+  if counts.max(initial=0) > widths[-1]:
+    raise ValueError(f"{counts.max()} applications in a cell of {widths[-1]}")
+  order, cell = _number_cells(matches, counts)
+  starts, width = _tiles(_level(matches)[order], counts[order], tile, widths)
+  size = len(rules.score) + len(copies.score)
+  used = np.zeros(size, bool)
+  used[matches.rule] = True
+  local = np.flatnonzero(used).astype(np.int32)
+  mark = (np.cumsum(used) - 1).astype(np.int32)
+  needed = (len(matches) + 1 + tile, len(starts), len(local))
+  if sizes is None:
+    sizes = (bucket(needed[0]), bucket(needed[1]), bucket(needed[2]))
+  if any(have < need for have, need in zip(sizes, needed, strict=True)):
+    raise ValueError(f"a chart of sizes {needed} does not fit {sizes}")
+  roots = np.zeros(len(matches.goal), np.int32)
+  roots[matches.goal >= 0] = cell[matches.goal[matches.goal >= 0]]
+  own, copied = np.split(local, [np.searchsorted(local, len(rules.score))])
+  copied = copied - len(rules.score)
+  take = lambda pick, fill: _padded(
+    np.concatenate([pick(rules)[own], pick(copies)[copied]]), sizes[2], 0, fill
+  )
+  static = np.concatenate([rules.score[own], copies.score[copied]])
+  return (
+    Chart(
+      **_applications(matches, cell, mark, static, sizes[0], widths[-1]),
+      tile_start=_padded(starts, sizes[1], 0, 0),
+      tile_width=_padded(width, sizes[1], 0, 0),
+      num_tiles=np.array(len(starts), np.int32),
+      slots=take(lambda columns: columns.segments.slots, -1),
+      runs=take(lambda columns: columns.segments.runs, 0),
+      label=take(lambda columns: columns.label, 0),
+      site=take(lambda columns: columns.site, -1),
+      sentence=_padded(matches.sentence[order], sizes[0], 1, 0),
+      root=_padded(roots, sentences or len(roots), 0, 0),
+      first_goal=np.array(1 + np.sum(matches.category != GOAL), np.int32),
+    ),
+    Layout(cell=cell, source=_padded(order, sizes[0], 1, -1), rules=local),
+  )
+
+
+def needed_sizes(matches: Matches, *, tile: int) -> tuple[int, int, int]:
+  """Returns the least numbers of cells, tiles and local rules of a chart."""
+  _, counts = np.unique(_level(matches), return_counts=True)
+  return (
+    len(matches) + 1 + tile,
+    int(np.sum(-(-counts // tile))),
+    len(np.unique(matches.rule)),
+  )
+
+
+def _level(matches: Matches) -> np.ndarray:
+  """Processing level of each cell: by length, then glue, then goals."""
+  level = (matches.end - matches.begin).astype(np.int64)
+  level += (matches.category == GLUE) * (1 << 30)
+  level += (matches.category == GOAL) * (1 << 31)
+  return level
+
+
+def _number_cells(matches: Matches, counts: np.ndarray):
+  """`(order, cell)`: matched cells in processing order; chart cell of each."""
+  order = np.lexsort((-counts, _level(matches))).astype(np.int32)
+  cell = np.empty(len(order), np.int32)
+  cell[order] = np.arange(1, len(order) + 1, dtype=np.int32)
+  return order, cell
+
+
+def _tiles(level, counts, tile, widths):
+  """First cell and width class of each tile."""
+  change = np.flatnonzero(np.diff(level)) + 1
+  begins = np.concatenate([[0], change]) if len(level) else change
+  ends = np.append(change, len(level)) if len(level) else change
+  starts = [np.arange(b, e, tile) for b, e in zip(begins, ends, strict=True)]
+  starts = np.concatenate(starts) if starts else np.zeros(0, np.int64)
+  width = np.searchsorted(widths, counts[starts]) if len(starts) else starts
+  return (starts + 1).astype(np.int32), width.astype(np.int32)
+
+
+def _padded(rows, size, offset, fill):
+  """`rows` from `offset` on in an array of `size` rows of `fill`."""
+  out = np.full((size, *rows.shape[1:]), fill, np.int32)
+  out[offset : offset + len(rows)] = rows
+  return out
+
+
+def _applications(matches, cell, mark, static_of, size, width):
+  """The padded application columns of `Chart`."""
+  arity = matches.child.shape[1]
+  rule = np.zeros((size, width), np.int32)
+  child = np.zeros((size, width, arity), np.int32)
+  static = np.full((size, width), NONE, np.float32)
+  _spread(
+    matches.offsets,
+    matches.rule,
+    matches.child,
+    cell,
+    mark,
+    static_of,
+    (rule, child, static),
+  )
+  return {"rule": rule, "child": child, "static": static}
+
+
+@njit
+def _spread(offsets, rules, children, cell, mark, static_of, out):
+  rule, child, static = out
+  for item in range(len(cell)):
+    row = cell[item]
+    for number in range(offsets[item], offsets[item + 1]):
+      column = number - offsets[item]
+      local = mark[rules[number]]
+      rule[row, column] = local
+      static[row, column] = static_of[local]
+      for part in range(children.shape[1]):
+        if children[number, part] >= 0:
+          child[row, column, part] = cell[children[number, part]]

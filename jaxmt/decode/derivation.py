@@ -1,0 +1,381 @@
+"""Derivations: from back pointers to trees, words, links and features.
+
+Derivations of B sentences are columns over all their nodes, a sentence's nodes
+in preorder with children in source order. The goal is not a node: the root is
+the glue rule that covers the sentence.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.decode.chart.chart_layout import POSSIBLE, Layout
+from jaxmt.decode.chart.lm_records import advance
+from jaxmt.decode.model import Model, Source, word_features
+from jaxmt.grammar.match.matching import Matches
+from jaxmt.lm import tables as lm_tables
+from jaxmt.lm.tables import EOS_WORD
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import SPECIALS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Derivations:
+  """B derivations with N nodes in all; empty for an empty sentence.
+
+  Attributes:
+    offsets: sentence b's nodes are `offsets[b] : offsets[b + 1]`, `[B + 1]`.
+    rule: rule of each node as in `Matches.rule`, int32 `[N]`.
+    begin: first source word under each node, int32 `[N]`.
+    end: one past its last, int32 `[N]`.
+    child: child nodes (rows of these columns), -1 for none, int32 `[N, A]`.
+    score: model score of each derivation, float32 `[B]`.
+  """
+
+  offsets: np.ndarray
+  rule: np.ndarray
+  begin: np.ndarray
+  end: np.ndarray
+  child: np.ndarray
+  score: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.offsets) - 1
+
+
+def best(
+  matches: Matches, layout: Layout, *, score, back, root, rank=None
+) -> Derivations:
+  """Follows back pointers from each sentence's goal.
+
+  Args:
+    matches: what was matched.
+    layout: how the chart was numbered.
+    score: `Beams.score`.
+    back: `Beams.back`.
+    root: `Chart.root`.
+    rank: which of the goal's hypotheses, int `[B]`; 0 if None.
+  """
+  root = np.asarray(root)
+  rank = np.zeros(len(root), np.int32) if rank is None else np.asarray(rank)
+  score = np.asarray(score)
+  columns, offsets = _follow(
+    matches.offsets,
+    matches.rule,
+    matches.child,
+    matches.begin,
+    matches.end,
+    layout.cell,
+    layout.source,
+    np.asarray(back),
+    root,
+    rank.astype(np.int32),
+    score[root, rank] > POSSIBLE,
+  )
+  return Derivations(
+    offsets=offsets,
+    rule=columns[:, 0].copy(),
+    begin=columns[:, 1].copy(),
+    end=columns[:, 2].copy(),
+    child=columns[:, 3:].copy(),
+    score=np.where(root > 0, score[root, rank], 0.0).astype(np.float32),
+  )
+
+
+@njit
+def _doubled(rows):
+  """The same rows with room for as many again."""
+  # Loops, since assigning to slices takes seconds to compile.
+  larger = np.empty((2 * len(rows), rows.shape[1]), np.int32)
+  for row in range(len(rows)):
+    for column in range(rows.shape[1]):
+      larger[row, column] = rows[row, column]
+  return larger
+
+
+@njit
+def _follow(
+  offsets, rule, child, begin, end, cell, source, back, root, rank, there
+):
+  arity = child.shape[1]
+  columns = np.empty((256, 3 + arity), np.int32)
+  rows = np.zeros(len(root) + 1, np.int64)
+  stack = np.empty((64, 3), np.int32)  # matched cell, rank, 1 + place to note
+  notes = np.empty((64, 2), np.int32)
+  filled = 0
+  for sentence in range(len(root)):
+    top = 0
+    if root[sentence] > 0 and there[sentence]:
+      # The goal's one application has the sentence's last glue cell as child.
+      goal = source[root[sentence]]
+      stack[0, 0] = child[offsets[goal], 0]
+      stack[0, 1] = back[root[sentence], rank[sentence], 1]
+      notes[0, 0] = -1
+      top = 1
+    while top:
+      top -= 1
+      item, place = stack[top, 0], stack[top, 1]
+      parent, slot = notes[top, 0], notes[top, 1]
+      if filled == len(columns):
+        columns = _doubled(columns)
+      if parent >= 0:
+        columns[parent, 3 + slot] = filled
+      application = offsets[item] + back[cell[item], place, 0]
+      columns[filled, 0] = rule[application]
+      columns[filled, 1] = begin[item]
+      columns[filled, 2] = end[item]
+      for part in range(arity):
+        columns[filled, 3 + part] = -1
+      if top + arity > len(stack):
+        stack, notes = _doubled(stack), _doubled(notes)
+      for part in range(arity - 1, -1, -1):
+        if child[application, part] >= 0:
+          stack[top, 0] = child[application, part]
+          stack[top, 1] = back[cell[item], place, 1 + part]
+          notes[top, 0] = filled
+          notes[top, 1] = part
+          top += 1
+      filled += 1
+    rows[sentence + 1] = filled
+  return columns[:filled], rows
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Yields:
+  """What B derivations say.
+
+  Attributes:
+    words: target word ids, B rows; `V + c` is the c-th pass-through word, V
+      being the size of the table's target vocabulary.
+    links: (source position, target position) in B rows, int32 `[L, 2]`, sorted.
+  """
+
+  words: Ragged
+  links: Ragged
+
+
+def read_off(model: Model, derivations: Derivations) -> Yields:
+  """Reads words and word links off derivations."""
+  table = model.table
+  words, word_offsets, links, link_offsets = _expand(
+    derivations.offsets,
+    derivations.rule,
+    derivations.begin,
+    derivations.end,
+    derivations.child,
+    (table.source.flat, table.source.offsets),
+    (table.target.flat, table.target.offsets),
+    (
+      np.ascontiguousarray(table.links.flat, np.int16).reshape(-1, 2),
+      table.links.offsets,
+    ),
+    len(table.target_words),
+  )
+  return Yields(
+    words=Ragged(flat=words, offsets=word_offsets),
+    links=Ragged(flat=links, offsets=link_offsets),
+  )
+
+
+@njit
+def _sort_pairs(pairs, low, high):
+  """Sorts some rows in place; they are few, and nearly sorted."""
+  for last in range(low + 1, high):
+    one, two = pairs[last, 0], pairs[last, 1]
+    place = last
+    while place > low and (
+      pairs[place - 1, 0] > one
+      or (pairs[place - 1, 0] == one and pairs[place - 1, 1] > two)
+    ):
+      pairs[place, 0], pairs[place, 1] = (
+        pairs[place - 1, 0],
+        pairs[place - 1, 1],
+      )
+      place -= 1
+    pairs[place, 0], pairs[place, 1] = one, two
+
+
+@njit
+def _expand(offsets, rule, begin, end, child, source, target, links, size):
+  nodes = len(rule)
+  num_rules = len(source[1]) - 1
+  batch = len(offsets) - 1
+  word_offsets = np.zeros(batch + 1, np.int64)
+  link_offsets = np.zeros(batch + 1, np.int64)
+  room, seams = 0, 0
+  for node in range(nodes):
+    if rule[node] < num_rules:
+      room += target[1][rule[node] + 1] - target[1][rule[node]]
+      seams += links[1][rule[node] + 1] - links[1][rule[node]]
+    else:
+      room += 1
+      seams += 1
+  words = np.empty(room, np.int32)
+  place = np.empty(room, np.int32)  # target position of each rule symbol
+  first = np.zeros(nodes + 1, np.int64)
+  for node in range(nodes):
+    size_of = 1
+    if rule[node] < num_rules:
+      size_of = target[1][rule[node] + 1] - target[1][rule[node]]
+    first[node + 1] = first[node] + size_of
+  pairs = np.empty((seams, 2), np.int32)
+  stack = np.empty((nodes + 1, 2), np.int64)
+  spots = np.empty(64, np.int32)
+  filled, linked = np.int64(0), np.int64(0)
+  for sentence in range(batch):
+    start = filled
+    top = 0
+    if offsets[sentence + 1] > offsets[sentence]:
+      stack[0, 0], stack[0, 1] = offsets[sentence], 0
+      top = 1
+    while top:
+      node, symbol = stack[top - 1, 0], stack[top - 1, 1]
+      if symbol == first[node + 1] - first[node]:
+        top -= 1
+        continue
+      stack[top - 1, 1] += 1
+      place[first[node] + symbol] = filled - start
+      if rule[node] >= num_rules:
+        words[filled] = size + rule[node] - num_rules - 1
+        filled += 1
+        continue
+      value = target[0][target[1][rule[node]] + symbol]
+      if value >= 0:
+        words[filled] = value
+        filled += 1
+      else:
+        stack[top, 0], stack[top, 1] = child[node, -1 - value], 0
+        top += 1
+    before = linked
+    for node in range(offsets[sentence], offsets[sentence + 1]):
+      if rule[node] >= num_rules:
+        pairs[linked, 0] = begin[node]
+        pairs[linked, 1] = place[first[node]]
+        linked += 1
+        continue
+      low, high = source[1][rule[node]], source[1][rule[node] + 1]
+      if high - low > len(spots):
+        spots = np.empty(2 * (high - low), np.int32)
+      position, site = begin[node], 0
+      for symbol in range(high - low):
+        spots[symbol] = position
+        if source[0][low + symbol] >= 0:
+          position += 1
+        else:
+          position = end[child[node, site]]
+          site += 1
+      for item in range(links[1][rule[node]], links[1][rule[node] + 1]):
+        pairs[linked, 0] = spots[links[0][item, 0]]
+        pairs[linked, 1] = place[first[node] + links[0][item, 1]]
+        linked += 1
+    _sort_pairs(pairs, before, linked)
+    word_offsets[sentence + 1] = filled
+    link_offsets[sentence + 1] = linked
+  return words[:filled], word_offsets, pairs[:linked], link_offsets
+
+
+def lm_words(model: Model, source: Source, words: Ragged) -> Ragged:
+  """Turns the ids of `Yields.words` into language model word ids."""
+  used, names = _used_words(model, source, words)
+  known = lm_tables.word_map(model.lm, names)
+  special = (known == lm_tables.BOS_WORD) | (known == EOS_WORD)
+  known[special | (used < len(SPECIALS))] = lm_tables.UNK_WORD
+  out = np.zeros(_num_words(model, source), np.int32)
+  out[used] = known
+  return Ragged(flat=out[words.flat], offsets=words.offsets)
+
+
+def strings(model: Model, source: Source, words: Ragged) -> list[str]:
+  """Spells the ids of `Yields.words`, words separated by spaces."""
+  used, names = _used_words(model, source, words)
+  spelt = np.empty(_num_words(model, source), object)
+  spelt[used] = names
+  flat = spelt[words.flat].tolist()
+  offsets = words.offsets.tolist()
+  return [
+    " ".join(flat[offsets[row] : offsets[row + 1]]) for row in range(len(words))
+  ]
+
+
+def _num_words(model: Model, source: Source) -> int:
+  return len(model.table.target_words) + len(source.words)
+
+
+def _used_words(model, source, words) -> tuple[np.ndarray, list[str]]:
+  """The ids that occur, rising, and their spelling."""
+  seen = np.zeros(_num_words(model, source), bool)
+  seen[words.flat] = True
+  used = np.flatnonzero(seen)
+  known = model.table.target_words.words
+  return used, [
+    known[word] if word < len(known) else source.words[word - len(known)]
+    for word in used.tolist()
+  ]
+
+
+def features(
+  model: Model, source: Source, derivations: Derivations, words: Ragged
+) -> np.ndarray:
+  """Returns each derivation's feature values, float64 `[B, F]`.
+
+  Columns are `model.feature_names`. Their product with the weights is the
+  model score up to rounding; the language model is read anew, left to right.
+  """
+  table, units = model.table, model.units
+  size = len(table)
+  rules = np.where(derivations.rule < size, derivations.rule, model.copy_rule)
+  batch = np.repeat(np.arange(len(derivations)), np.diff(derivations.offsets))
+  names = model.feature_names
+  out = np.zeros((len(derivations), len(names)))
+  for column, name in enumerate(table.feature_names):
+    if name in names:
+      out[:, names.index(name)] += np.bincount(
+        batch, table.features[rules, column], minlength=len(derivations)
+      )
+  ids = lm_words(model, source, words)
+  lm = model.lm
+  out[:, names.index(units.lm)] = units.lm_scale * _sentence_scores(
+    ids.flat, ids.offsets, (lm.check, lm.follow, lm.score), lm.begin
+  )
+  counts = word_features(ids, units)
+  out[:, names.index(units.unknown)] += counts[:, 0]
+  out[:, names.index(units.words)] += counts[:, 1]
+  matched, other = _label_counts(model, derivations)
+  out[:, names.index(units.match)] += np.bincount(
+    batch, matched, minlength=len(derivations)
+  )
+  out[:, names.index(units.mismatch)] += np.bincount(
+    batch, other, minlength=len(derivations)
+  )
+  empty = np.diff(derivations.offsets) == 0
+  out[empty] = 0.0
+  return out
+
+
+def _label_counts(model, derivations):
+  """Per node, sites filled by their own label and by another."""
+  size = len(model.table)
+  rules = np.minimum(derivations.rule, size)  # copies have no sites either
+  site = model.columns.site[rules]
+  lhs = model.columns.label[
+    np.where(derivations.rule < size, derivations.rule, model.copy_rule)
+  ]
+  filled = (derivations.child >= 0) & (site >= 0)
+  label = lhs[np.maximum(derivations.child, 0)]
+  matched = (filled & (label == site)).sum(1)
+  return matched, filled.sum(1) - matched
+
+
+@njit
+def _sentence_scores(words, offsets, table, begin):
+  """Natural log p of each row with `</s>`, float64."""
+  out = np.zeros(len(offsets) - 1)
+  for row in range(len(out)):
+    state = np.int32(begin)
+    for item in range(offsets[row], offsets[row + 1]):
+      gain, state = advance(table, state, words[item])
+      out[row] += gain
+    gain, state = advance(table, state, EOS_WORD)
+    out[row] += gain
+  return out

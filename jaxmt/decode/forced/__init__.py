@@ -1,0 +1,1 @@
+"""Forced decoding: every derivation of a given translation."""

@@ -1,0 +1,185 @@
+"""Scores of forced forests, and of their best partial derivations."""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.decode.chart.lm_records import advance
+from jaxmt.decode.model import Model, Source
+from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.lm.tables import EOS_WORD, ROOT
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
+
+
+def scored(
+  model: Model,
+  source: Source,
+  forest: Forest,
+  *,
+  reference: Ragged,
+  states: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> Forest:
+  """Returns the forest with the model's scores.
+
+  Args:
+    model: rules, language model, weights.
+    source: B sentences.
+    forest: nodes, rules and tails; N nodes, E edges.
+    reference: their language model word ids, B rows.
+    states: category, first and last reference word of each node, `[N]`.
+  """
+  site = _column(model, source, forest.rule, lambda c: c.site)
+  filled = (forest.tails >= 0) & (site >= 0)
+  same = filled & (forest.label[np.maximum(forest.tails, 0)] == site)
+  matched = same.sum(1).astype(np.int32)
+  mismatched = (filled & ~same).sum(1).astype(np.int32)
+  lm = model.lm
+  said = _interval_scores(
+    forest.node_offsets,
+    states,
+    (np.require(reference.flat, np.int32), reference.offsets),
+    (lm.check, lm.follow, lm.score),
+    (lm.begin, ROOT),
+  )
+  below = np.where(forest.tails >= 0, said[np.maximum(forest.tails, 0)], 0.0)
+  gain = said[forest.heads] - below.sum(1)
+  # The static score holds the rule's words without context; `gain` has them.
+  static = _column(model, source, forest.rule, lambda c: c.score)
+  alone = _column(model, source, forest.rule, lambda c: c.segments.score)
+  match, mismatch = model.label_weights
+  score = (
+    static.astype(np.float64)
+    + model.lm_weight * (gain - alone)
+    + match * matched
+    + mismatch * mismatched
+  )
+  return dataclasses.replace(
+    forest,
+    score=score.astype(np.float32),
+    lm=gain.astype(np.float32),
+    matched=matched,
+    mismatched=mismatched,
+  )
+
+
+def _column(model, source, rule, pick) -> np.ndarray:
+  """A column for rules of the table, the goal and copied words alike."""
+  own, copied = pick(model.columns), pick(source.columns)
+  out = own[np.minimum(rule, len(own) - 1)]
+  more = rule >= len(own)
+  if more.any():
+    out[more] = copied[rule[more] - len(own)]
+  return out
+
+
+@njit
+def _interval_scores(node_offsets, states, reference, table, begins):
+  """Natural log p of each node's words, float64 `[N]`.
+
+  Without context for ordinary nodes, behind `<s>` for glue, with `</s>` for the
+  goal.
+  """
+  category, first, last = states
+  flat, offsets = reference
+  out = np.zeros(len(first))
+  for sentence in range(len(node_offsets) - 1):
+    low, high = node_offsets[sentence], node_offsets[sentence + 1]
+    if low == high:
+      continue
+    words = flat[offsets[sentence] : offsets[sentence + 1]]
+    size = len(words)
+    # Row b: ln p of words b to e by e; row `size`: behind <s>, from 0.
+    sums = np.zeros((size + 1, size + 1))
+    done = np.zeros(size + 1, np.bool_)
+    end_state = np.int32(begins[0])
+    for node in range(low, high):
+      ordinary = category[node] == ORDINARY
+      if ordinary and first[node] < 0:
+        continue
+      row = first[node] if ordinary else size
+      if not done[row]:
+        done[row] = True
+        state = np.int32(begins[1] if ordinary else begins[0])
+        total = 0.0
+        for place in range(first[node] if ordinary else 0, size):
+          gain, state = advance(table, state, words[place])
+          total += gain
+          sums[row, place + 1] = total
+        if not ordinary:
+          end_state = state
+      out[node] = sums[row, max(last[node], 0)]
+      if category[node] == GOAL:
+        gain, _ = advance(table, end_state, EOS_WORD)
+        out[node] = sums[row, size] + gain
+  return out
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Partials:
+  """The best partial derivation under each of N nodes.
+
+  Attributes:
+    score: its score, float64 `[N]`.
+    edge: its topmost edge, int64 `[N]`.
+  """
+
+  score: np.ndarray
+  edge: np.ndarray
+
+
+def best_partials(forest: Forest, scores: np.ndarray | None = None) -> Partials:
+  """Finds the best partial derivation under each node.
+
+  Args:
+    forest: N nodes, E edges.
+    scores: what each edge adds, `[E]`; `forest.score` if None.
+  """
+  scores = forest.score if scores is None else scores
+  if len(scores) != len(forest.rule):
+    raise ValueError(f"{len(scores)} scores for {len(forest.rule)} edges")
+  score, edge = _best(
+    forest.edge_offsets,
+    np.ascontiguousarray(forest.tails),
+    np.ascontiguousarray(scores, np.float64),
+  )
+  return Partials(score=score, edge=edge)
+
+
+def partial_values(
+  forest: Forest, partials: Partials, values: np.ndarray
+) -> np.ndarray:
+  """Sums edge values `[E, F]` over the best partial derivations, `[N, F]`."""
+  return _sum_up(
+    np.ascontiguousarray(forest.tails),
+    partials.edge,
+    np.ascontiguousarray(values, np.float64),
+  )
+
+
+@njit
+def _best(edge_offsets, tails, scores):
+  nodes = len(edge_offsets) - 1
+  best = np.full(nodes, -np.inf)
+  which = np.full(nodes, -1, np.int64)
+  for node in range(nodes):
+    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+      total = scores[edge]
+      for tail in tails[edge]:
+        if tail >= 0:
+          total += best[tail]
+      if which[node] < 0 or total > best[node]:
+        best[node], which[node] = total, edge
+  return best, which
+
+
+@njit
+def _sum_up(tails, which, values):
+  out = np.zeros((len(which), values.shape[1]))
+  for node in range(len(which)):
+    out[node] = values[which[node]]
+    for tail in tails[which[node]]:
+      if tail >= 0:
+        out[node] += out[tail]
+  return out

@@ -1,0 +1,117 @@
+"""Models from files, as the programs that decode are given them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jaxmt.decode import model as models
+from jaxmt.decode.model import Model
+from jaxmt.errors import InputError
+from jaxmt.grammar import filter as filter_lib
+from jaxmt.grammar import native
+from jaxmt.grammar.match import matching
+from jaxmt.grammar.match.matching import MatchConfig
+from jaxmt.grammar.table import RuleTable
+from jaxmt.lm import arpa_read
+from jaxmt.lm import tables as lm_tables
+from jaxmt.text import binarize as binarize_lib
+from jaxmt.text import files, trees, vocabulary
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.trees import Trees
+
+# Formats of grammars, each with the units of its features (`models.DIALECTS`).
+DIALECTS = tuple(models.DIALECTS)
+
+
+def read_table(
+  paths: str,
+  *,
+  dialect: str,
+  on_bad: Callable[[InputError], None] | None = None,
+) -> RuleTable:
+  """Reads a grammar.
+
+  Args:
+    paths: a folder of our own format, or files of another, comma-separated.
+    dialect: one of `DIALECTS`.
+    on_bad: called with malformed lines of other formats; None raises.
+  """
+  if dialect == "jaxmt":
+    return native.read(paths)
+  from jaxmt.grammar import formats  # slow to load, seldom needed
+
+  if on_bad is None:
+    return formats.read_all(paths.split(","), dialect)
+  return formats.read_all(paths.split(","), dialect, on_bad=on_bad)
+
+
+def make_model(
+  table: RuleTable,
+  lm_path: str,
+  *,
+  weights: Mapping[str, float],
+  dialect: str,
+  span: int,
+  targets: int,
+  lines: Sequence[str] | None = None,
+) -> Model:
+  """Returns the model of rules and a language model's file.
+
+  Args:
+    table: the rules.
+    lm_path: an ARPA file.
+    weights: by feature name.
+    dialect: sets the units of features, and that cdec offers to copy every
+      word.
+    span: longest Hiero span.
+    targets: target sides per source pattern.
+    lines: keep only rules that these sentences can use.
+  """
+  if lines is not None:
+    ids = vocabulary.encode(table.source_words, lines)
+    table = filter_lib.filter_table(table, ids)
+  return models.make_model(
+    table,
+    lm_tables.build_tables(arpa_read.read_arpa(lm_path)),
+    weights=weights,
+    units=models.DIALECTS[dialect],
+    limits=MatchConfig(
+      span=span,
+      targets=targets,
+      pass_through="all" if dialect == "cdec" else "unknown",
+    ),
+  )
+
+
+def read_trees(
+  path: str,
+  lines: Sequence[str],
+  *,
+  lines_path: str | None = None,
+  binarize: bool = False,
+) -> Trees:
+  """Reads the trees of some sentences, one a line.
+
+  Args:
+    path: file of trees; a line without any label is a failed parse.
+    lines: N tokenised sentences.
+    lines_path: their file, for error messages.
+    binarize: whether to make the trees binary, left-heavy.
+
+  Raises:
+    InputError: if there are not N, if one is malformed, or if its leaves are
+      not the words of its sentence.
+  """
+  parsed = trees.parse_trees(files.read_lines(path), path=path)
+  trees.check_leaves(
+    parsed, lines, path=path, lines_path=lines_path, unescape=True
+  )
+  if binarize:
+    parsed = binarize_lib.binarize_left_heavy(parsed, path=path)
+  return parsed
+
+
+def read_spans(
+  path: str, model: Model, lines: Sequence[str], **options
+) -> Ragged:
+  """Returns the constituents of each sentence's tree; see `read_trees`."""
+  parsed = read_trees(path, lines, **options)
+  return matching.constituents(parsed, model.table.labels)

@@ -1,0 +1,410 @@
+"""A translation model: rules, language model and weights, ready to decode.
+
+The score of a derivation is `Σ_i λ_i φ_i`: rule features summed over its rules,
+the language model, the number of words, of unknown words, and of sites filled
+by their own or by another label. `Units` say in which units the last ones are
+measured, so that weights tuned with another toolkit carry over.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxmt.decode.chart.chart_layout import RuleColumns
+from jaxmt.decode.chart.lm_records import make_segments
+from jaxmt.features import feature_keys, rule_templates
+from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
+from jaxmt.grammar import table as tables
+from jaxmt.grammar.match import source_trie as tries
+from jaxmt.grammar.match.matching import MatchConfig
+from jaxmt.grammar.match.source_trie import Trie
+from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.lm import tables as lm_tables
+from jaxmt.lm.tables import BOS_WORD, EOS_WORD, UNK_WORD, Tables
+from jaxmt.text import ragged, vocabulary
+from jaxmt.text.ragged import Ragged
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Units:
+  """Names and units of the features that are not columns of the table.
+
+  Attributes:
+    lm: name of the language model feature.
+    lm_scale: its value is this times ln p.
+    unknown: name of the count of words the language model does not know.
+    words: name of the word penalty.
+    per_word: its value for one target word.
+    match: name of the count of children whose label is their site's.
+    mismatch: name of the count of the others.
+    glue: name of the feature of glue rules that join two parts.
+    pass_through: name of the feature of copied words.
+  """
+
+  lm: str = "LanguageModel"
+  lm_scale: float = 1.0
+  unknown: str = "LanguageModel_OOV"
+  words: str = "WordPenalty"
+  per_word: float = -1.0
+  match: str = "Match"
+  mismatch: str = "Mismatch"
+  glue: str = "Glue"
+  pass_through: str = "PassThrough"
+
+  @property
+  def search_names(self) -> tuple[str, ...]:
+    """The features that are not columns of the table."""
+    return (self.lm, self.unknown, self.words, self.match, self.mismatch)
+
+
+DIALECTS: Mapping[str, Units] = {
+  "jaxmt": Units(),
+  "cdec": Units(lm_scale=1 / math.log(10), per_word=-0.434294),
+  "moses": Units(lm="LM0", words="WordPenalty0", unknown="LM0_OOV"),
+  "joshua": Units(
+    lm="lm_0",
+    lm_scale=1 / math.log(10),
+    per_word=-0.434294,
+    unknown="lm_0_oov",
+  ),
+  "travatar": Units(lm="lm", words="word", per_word=1.0, unknown="lmunk"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Model:
+  """R rules with weights, and what decoding needs of them.
+
+  Attributes:
+    table: the rules, glue and pass-through among them.
+    trie: their source sides.
+    ranked: rules of each trie node, best first.
+    lm: the language model.
+    units: see `Units`.
+    weights: weight of every feature by name; missing ones are 0.
+    columns: what the search knows of the rules and of the goal, R + 1 rows.
+    counts: unknown words and word penalty of their targets, `[R + 1, 2]`.
+    copy_rule: the pass-through rule.
+    arity: A.
+    limits: how to match.
+    templates: sparse features of rule applications, or None. Their weights are
+      found in `weights` by name.
+  """
+
+  table: RuleTable
+  trie: Trie
+  ranked: Ragged
+  lm: Tables
+  units: Units
+  weights: Mapping[str, float]
+  columns: RuleColumns
+  counts: np.ndarray
+  copy_rule: int
+  arity: int
+  limits: MatchConfig
+  templates: RuleTemplates | None = None
+
+  @property
+  def lm_weight(self) -> float:
+    """Weight of ln p."""
+    return self.weights.get(self.units.lm, 0.0) * self.units.lm_scale
+
+  @property
+  def label_weights(self) -> tuple[float, float]:
+    """Scores of a matching and of another label."""
+    return (
+      self.weights.get(self.units.match, 0.0),
+      self.weights.get(self.units.mismatch, 0.0),
+    )
+
+  @property
+  def feature_names(self) -> tuple[str, ...]:
+    """Names of the values `derivation.features` gives."""
+    own = self.units.search_names
+    return (*(n for n in self.table.feature_names if n not in own), *own)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source:
+  """Sentences to translate.
+
+  Attributes:
+    ids: source word ids, N rows.
+    copies: which pass-through word each token is, int32, aligned with `ids`.
+    words: the P distinct tokens.
+    columns: what the search knows of copying them, P rows.
+    counts: unknown words and word penalty of each, `[P, 2]`.
+    spans: constituents per sentence, or None.
+  """
+
+  ids: Ragged
+  copies: np.ndarray
+  words: tuple[str, ...]
+  columns: RuleColumns
+  counts: np.ndarray
+  spans: Ragged | None = None
+
+  def __len__(self) -> int:
+    return len(self.ids)
+
+
+def complete(table: RuleTable, units: Units) -> RuleTable:
+  """Adds the glue and pass-through rules a table lacks.
+
+  Rules added have the indicator features `units.glue` (on `S -> S X`) and
+  `units.pass_through`.
+  """
+  own = tables.glue_rules(table.source_words, table.target_words)
+  arities = tables.arity(table)
+  glue = table.kind == Kind.GLUE
+  there = (
+    np.any(glue & (arities == 1)),
+    np.any(glue & (arities == 2)),
+    np.any(table.kind == Kind.PASS_THROUGH),
+  )
+  missing = np.flatnonzero(~np.array(there))
+  if not len(missing):
+    return table
+  own = tables.with_features(
+    own,
+    (units.glue, units.pass_through),
+    np.array([[0, 0], [1, 0], [0, 1]], np.float32),
+  )
+  return tables.concatenate([table, tables.select(own, missing)])
+
+
+def make_model(
+  table: RuleTable,
+  lm: Tables,
+  *,
+  weights: Mapping[str, float],
+  units: Units = DIALECTS["jaxmt"],
+  limits: MatchConfig | None = None,
+  arity: int | None = None,
+) -> Model:
+  """Prepares a table, completed if need be, for decoding.
+
+  Args:
+    table: the rules.
+    lm: the language model.
+    weights: weights by feature name.
+    units: names and units of the other features.
+    limits: how to match.
+    arity: A, if it is to be more than the table needs.
+  """
+  limits = limits or MatchConfig()
+  table = complete(table, units)
+  trie = tries.build_trie(table)
+  arities = tables.arity(table)
+  arity = max(int(arities[trie.end >= 0].max(initial=0)), 2, arity or 0)
+  target = _lm_target(table, lm)
+  model = Model(
+    table=table,
+    trie=trie,
+    ranked=Ragged(flat=np.zeros(0, np.int32), offsets=np.zeros(1, np.int64)),
+    lm=lm,
+    units=units,
+    weights={},
+    columns=RuleColumns(
+      segments=make_segments(target, lm=lm, arity=arity),
+      score=np.zeros(len(table) + 1, np.float32),
+      label=np.append(table.lhs, tables.S).astype(np.int32),
+      site=_sites(table, arity),
+    ),
+    counts=word_features(target, units),
+    copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
+    arity=arity,
+    limits=limits,
+  )
+  # Weights of sparse features say which features there are.
+  model = with_templates(model, rule_templates.config_of(weights))
+  return with_weights(model, weights)
+
+
+def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
+  """Returns the same rules under other weights.
+
+  Only static scores and the order of each pattern's rules are computed anew;
+  sentences made for the old model need `rescore_source`.
+  """
+  base = np.append(_rule_scores(model.table, weights), 0.0)
+  if model.templates is not None:
+    keyed = feature_keys.make_table(weights)
+    base[:-1] += rule_templates.rule_scores(model.templates, keyed)
+  columns = _rescored(model.columns, model.counts, base, model.units, weights)
+  return dataclasses.replace(
+    model,
+    columns=columns,
+    weights=dict(weights),
+    ranked=tries.rank_rules(
+      model.trie,
+      columns.score[: len(model.table)],
+      model.table.lhs,
+      limit=model.limits.targets,
+    ),
+  )
+
+
+def with_templates(model: Model, config: TemplateConfig | None) -> Model:
+  """Returns the model with other sparse features, or none.
+
+  The weights it has already count for the new features, too.
+  """
+  made = None
+  if config is not None and config.names:
+    made = rule_templates.make_templates(model.table, config)
+  model = dataclasses.replace(model, templates=made)
+  return with_weights(model, model.weights) if model.weights else model
+
+
+def with_features(model: Model, features: np.ndarray) -> Model:
+  """Returns the same rules and weights with other feature values.
+
+  Args:
+    model: R rules with F features, completed ones included.
+    features: float `[R, F]`, columns as `model.table.feature_names`.
+
+  Raises:
+    ValueError: if the shape is another.
+  """
+  if features.shape != model.table.features.shape:
+    raise ValueError(
+      f"features {features.shape}, not {model.table.features.shape}"
+    )
+  values = np.asarray(features, np.float32)
+  table = dataclasses.replace(model.table, features=values)
+  return with_weights(dataclasses.replace(model, table=table), model.weights)
+
+
+def make_source(
+  model: Model, lines: Sequence[str], *, spans: Ragged | None = None
+) -> Source:
+  """Reads sentences: tokens between white space."""
+  numbers, words = vocabulary.intern(lines)
+  find = model.table.source_words.index.get
+  ids = np.array([find(w, vocabulary.UNK) for w in words], np.int32)
+  ids[ids < len(vocabulary.SPECIALS)] = vocabulary.UNK
+  known = lm_tables.word_map(model.lm, words)
+  known[(known == BOS_WORD) | (known == EOS_WORD)] = UNK_WORD
+  target = Ragged(flat=known, offsets=np.arange(len(words) + 1))
+  source = Source(
+    ids=Ragged(flat=ids[numbers.flat], offsets=numbers.offsets),
+    copies=numbers.flat,
+    words=tuple(words),
+    columns=RuleColumns(
+      segments=make_segments(target, lm=model.lm, arity=model.arity),
+      score=np.zeros(len(words), np.float32),
+      label=np.full(len(words), tables.X, np.int32),
+      site=np.full((len(words), model.arity), -1, np.int32),
+    ),
+    counts=word_features(target, model.units),
+    spans=spans,
+  )
+  return rescore_source(model, source)
+
+
+def rescore_source(model: Model, source: Source) -> Source:
+  """Returns the sentences under the model's weights.
+
+  Args:
+    model: has the rules and language model that `source` was made for, maybe
+      with other weights or features.
+    source: from `make_source`.
+  """
+  copied = np.array([model.copy_rule])
+  base = _rule_scores(model.table, model.weights, copied)
+  if model.templates is not None:
+    keyed = feature_keys.make_table(model.weights)
+    base = base + rule_templates.copy_scores(
+      model.templates, source.words, keyed
+    )
+  columns = _rescored(
+    source.columns, source.counts, base, model.units, model.weights
+  )
+  return dataclasses.replace(source, columns=columns)
+
+
+def select_source(source: Source, rows: np.ndarray) -> Source:
+  """Returns some of the sentences."""
+  copies = Ragged(flat=source.copies, offsets=source.ids.offsets)
+  return dataclasses.replace(
+    source,
+    ids=ragged.select(source.ids, rows),
+    copies=ragged.select(copies, rows).flat,
+    spans=None if source.spans is None else ragged.select(source.spans, rows),
+  )
+
+
+def word_features(target: Ragged, units: Units) -> np.ndarray:
+  """Unknown-word count and word penalty of target rows, float64 `[N, 2]`."""
+  word = (target.flat >= 0) & (target.flat != BOS_WORD)
+  word &= target.flat != EOS_WORD
+  total = lambda flags: np.diff(
+    np.concatenate([[0], np.cumsum(flags)])[target.offsets]
+  )
+  unknown = total(target.flat == UNK_WORD)
+  return np.stack([unknown, units.per_word * total(word)], axis=1)
+
+
+def _lm_target(table: RuleTable, lm: Tables) -> Ragged:
+  """Target sides in language model words, `<s>` before glue; then the goal."""
+  words = lm_tables.word_map(lm, table.target_words.words)
+  words[: len(vocabulary.SPECIALS)] = UNK_WORD
+  flat = table.target.flat
+  flat = np.where(flat >= 0, words[np.maximum(flat, 0)], flat)
+  first = (table.kind == Kind.GLUE) & (tables.arity(table) == 1)
+  lengths = np.append(table.target.lengths + first, 2)
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  out = np.empty(offsets[-1], np.int32)
+  begins = offsets[:-2][first]
+  keep = np.ones(len(out) - 2, bool)
+  keep[begins] = False
+  out[:-2][keep] = flat
+  out[begins] = BOS_WORD
+  out[-2:] = (-1, EOS_WORD)
+  return Ragged(flat=out, offsets=offsets)
+
+
+def _rule_scores(
+  table: RuleTable,
+  weights: Mapping[str, float],
+  rules: np.ndarray | slice = slice(None),
+) -> np.ndarray:
+  """Rule features times weights of all or some rules, float64 `[N]`."""
+  chosen = table.features[rules]
+  total = np.zeros(len(chosen))
+  for column, name in enumerate(table.feature_names):
+    if weights.get(name, 0.0):  # a sum of columns: no float64 copy of all
+      total += weights[name] * chosen[:, column].astype(np.float64)
+  return total
+
+
+def _sites(table: RuleTable, arity: int) -> np.ndarray:
+  """Labels of the sites of rules and goal, -1: any is right, `[R + 1, A]`."""
+  arities = tables.arity(table)
+  site = np.full((len(table) + 1, arity), -1, np.int32)
+  scored = (table.kind != Kind.GLUE) & (arities <= arity)
+  labels = tables.nonterminals(table)
+  row = np.repeat(np.arange(len(table)), arities)
+  place = np.arange(len(row)) - np.repeat(labels.offsets[:-1], arities)
+  use = scored[row]
+  site[row[use], place[use]] = labels.flat[use]
+  return site
+
+
+def _rescored(
+  columns: RuleColumns,
+  counts: np.ndarray,
+  base: np.ndarray,
+  units: Units,
+  weights: Mapping[str, float],
+) -> RuleColumns:
+  """The columns with static scores: base, words, and the runs' ln p."""
+  vector = np.array(
+    [weights.get(units.unknown, 0.0), weights.get(units.words, 0.0)]
+  )
+  lm_weight = weights.get(units.lm, 0.0) * units.lm_scale
+  score = base + counts @ vector + lm_weight * columns.segments.score
+  return dataclasses.replace(columns, score=score.astype(np.float32))

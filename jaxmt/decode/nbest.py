@@ -1,0 +1,349 @@
+"""N-best lists of texts, whatever batches and pieces they were decoded in.
+
+A line that was cut into pieces has the best combinations of its pieces' lists:
+pieces are translated independently, so scores, features and words add up.
+"""
+
+import dataclasses
+import heapq
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from jaxmt.decode import derivation, derivation_text, translate
+from jaxmt.decode.chart.decoder import Result
+from jaxmt.decode.model import Model
+from jaxmt.decode.translate import Pieces, Translation
+from jaxmt.features import selection, sparse
+from jaxmt.features.sparse import SparseRows
+from jaxmt.hypergraph import forest, kbest
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NBest:
+  """N translations, those of a sentence together and best first.
+
+  Attributes:
+    sentence: the sentence each translates, int64 `[N]`.
+    lines: their text.
+    score: model scores, float64 `[N]`.
+    features: N sparse vectors of all features, dense and sparse ones.
+    names: the name of each feature id.
+    links: (source position, target position) in N rows, int32 `[L, 2]`.
+    derivations: see `Translation.derivation`; N of them.
+  """
+
+  sentence: np.ndarray
+  lines: list[str]
+  score: np.ndarray
+  features: SparseRows
+  names: tuple[str, ...]
+  links: Ragged
+  derivations: list[tuple[str, ...]]
+
+  def __len__(self) -> int:
+    return len(self.lines)
+
+
+def lists(
+  model: Model,
+  result: Result,
+  *,
+  size: int,
+  unique: bool = False,
+  diversity: float = 0.0,
+  forests: forest.Forest | None = None,
+  text: str = "",
+  shift: np.ndarray | None = None,
+) -> NBest:
+  """Returns the lists of a decoded part, searched with `forest=True`.
+
+  An empty sentence has one empty translation of score 0, without features.
+
+  Args:
+    model: the model.
+    result: the part, B sentences.
+    size: translations per sentence.
+    unique: see `kbest.best`.
+    diversity: see `kbest.best`.
+    forests: the part's forests, if they are there already.
+    text: how to write derivations, one of `derivation_text.FORMATS`; empty:
+      not.
+    shift: where each sentence begins in its line, int `[B]`.
+  """
+  made = forest.extract(model, result) if forests is None else forests
+  found = kbest.best(
+    model, result.source, made, size=size, unique=unique, diversity=diversity
+  )
+  every = kbest.derivations(made, found)
+  features, names = translate.feature_rows(
+    model, result.source, every, found.words, found.sentence
+  )
+  written: list[list[str]] = [[] for _ in found.score]
+  if text:
+    moved = None if shift is None else shift[found.sentence]
+    written = derivation_text.write(
+      model, result.source, every, format=text, shift=moved
+    )
+  some = NBest(
+    sentence=result.rows[found.sentence],
+    lines=kbest.strings(model, result.source, found),
+    score=found.score,
+    features=features,
+    names=names,
+    links=derivation.read_off(model, every).links,
+    derivations=[tuple(lines) for lines in written],
+  )
+  nothing = np.flatnonzero(np.diff(found.offsets) == 0)
+  return concatenate([some, _nothing(result.rows[nothing], text)])
+
+
+def _nothing(sentence: np.ndarray, text: str) -> NBest:
+  """The lists of empty sentences."""
+  size = len(sentence)
+  return NBest(
+    sentence=sentence,
+    lines=[""] * size,
+    score=np.zeros(size),
+    features=sparse.empty(size),
+    names=(),
+    links=Ragged(
+      flat=np.zeros((0, 2), np.int32), offsets=np.zeros(size + 1, np.int64)
+    ),
+    derivations=[("()",) if text == "tree" else ()] * size,
+  )
+
+
+def collect(
+  parts: Sequence[NBest], pieces: Pieces, *, size: int, unique: bool = False
+) -> NBest:
+  """Orders the lists of all pieces by line and joins those of cut lines.
+
+  Args:
+    parts: lists of pieces, each piece in one of them.
+    pieces: how lines were cut.
+    size: translations per line.
+    unique: whether all strings of a line differ.
+  """
+  whole = concatenate(parts)
+  if not pieces.cut:
+    return whole
+  cut = set(pieces.cut)
+  of_cut = np.isin(pieces.row[whole.sentence], pieces.cut)
+  simple = take(whole, np.flatnonzero(~of_cut))
+  out = [dataclasses.replace(simple, sentence=pieces.row[simple.sentence])]
+  for line in sorted(cut):
+    rows = [
+      take(whole, np.flatnonzero(whole.sentence == piece))
+      for piece in np.flatnonzero(pieces.row == line)
+    ]
+    firsts = pieces.first[pieces.row == line]
+    out.append(_combine(rows, firsts, line=line, size=size, unique=unique))
+  return concatenate(out)
+
+
+def concatenate(parts: Sequence[NBest]) -> NBest:
+  """Returns all lists by sentence; those of a sentence keep their order."""
+  sentence = np.concatenate([part.sentence for part in parts])
+  shifts = np.cumsum([0] + [len(part.links.flat) for part in parts])
+  links = Ragged(
+    flat=np.concatenate([part.links.flat for part in parts]),
+    offsets=np.concatenate(
+      [
+        np.zeros(1, np.int64),
+        *(
+          part.links.offsets[1:] + shift
+          for part, shift in zip(parts, shifts[:-1], strict=True)
+        ),
+      ]
+    ),
+  )
+  features, names = _renumbered(parts)
+  joined = NBest(
+    sentence=sentence,
+    lines=[line for part in parts for line in part.lines],
+    score=np.concatenate([part.score for part in parts]),
+    features=features,
+    names=names,
+    links=links,
+    derivations=[one for part in parts for one in part.derivations],
+  )
+  return take(joined, np.argsort(sentence, kind="stable"))
+
+
+def _renumbered(
+  parts: Sequence[NBest],
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """The features of all parts, one after the other, with one numbering."""
+  names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+  index = {name: number for number, name in enumerate(names)}
+  rows = [
+    sparse.renumber(
+      part.features, np.array([index[name] for name in part.names], np.int32)
+    )
+    for part in parts
+  ]
+  return sparse.concatenate(rows), names
+
+
+def take(whole: NBest, rows: np.ndarray) -> NBest:
+  """Returns some of the translations."""
+  places = rows.tolist()
+  return NBest(
+    sentence=whole.sentence[rows],
+    lines=[whole.lines[row] for row in places],
+    score=whole.score[rows],
+    features=sparse.select(whole.features, rows),
+    names=whole.names,
+    links=ragged.select(whole.links, rows),
+    derivations=[whole.derivations[row] for row in places],
+  )
+
+
+def shorten(whole: NBest, size: int) -> NBest:
+  """Returns the first `size` translations of each sentence."""
+  _, first, place = np.unique(
+    whole.sentence, return_index=True, return_inverse=True
+  )
+  rank = np.arange(len(whole)) - first[place]
+  return take(whole, np.flatnonzero(rank < size))
+
+
+def best(whole: NBest) -> list[Translation]:
+  """Returns the first translation of each sentence."""
+  first = shorten(whole, 1)
+  values = translate.by_name(first.features, first.names)
+  return [
+    Translation(
+      text=first.lines[row],
+      score=float(first.score[row]),
+      features=values[row],
+      links=first.links[row],
+      derivation=first.derivations[row],
+    )
+    for row in range(len(first))
+  ]
+
+
+def rerank(
+  whole: NBest,
+  parts: Sequence[tuple[SparseRows, Sequence[str]]],
+  weights: Mapping[str, float],
+) -> NBest:
+  """Returns the translations with further features, by their score with them.
+
+  Features without a weight are left out. Translations without any feature,
+  those of empty sentences, get none. Ties stay as they were.
+
+  Args:
+    whole: N translations.
+    parts: further features, each part N sparse vectors and their names.
+    weights: by feature name.
+  """
+  real = np.diff(whole.features.offsets) > 0
+  more = []
+  for rows, names in parts:
+    values = np.where(np.repeat(real, np.diff(rows.offsets)), rows.values, 0.0)
+    rows = dataclasses.replace(rows, values=values)
+    kept = np.array([name in weights for name in names], bool)
+    more.append(selection.select(rows, names, kept))
+  features, names = _joined([(whole.features, whole.names), *more])
+  vector = np.array([weights.get(name, 0.0) for name in names])
+  score = sparse.dot(features, vector)
+  scored = dataclasses.replace(
+    whole, score=score, features=features, names=names
+  )
+  return take(scored, np.lexsort((-score, whole.sentence)))
+
+
+def _joined(
+  parts: Sequence[tuple[SparseRows, Sequence[str]]],
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Vectors side by side; what has the same name is added."""
+  features, names = selection.join(parts)
+  index: dict[str, int] = {}
+  table = [index.setdefault(name, len(index)) for name in names]
+  return sparse.renumber(features, np.array(table, np.int32)), tuple(index)
+
+
+def _combine(
+  parts: list[NBest],
+  firsts: np.ndarray,
+  *,
+  line: int,
+  size: int,
+  unique: bool,
+) -> NBest:
+  """The best combinations of one list per piece."""
+  score, lines, taken, links = [], [], [], []
+  seen: set[str] = set()
+  for total, ranks in _best_sums([part.score for part in parts]):
+    if len(lines) == size:
+      break
+    chosen = [part.lines[k] for part, k in zip(parts, ranks, strict=True)]
+    text = " ".join(one for one in chosen if one)
+    if unique and text in seen:
+      continue
+    seen.add(text)
+    lines.append(text)
+    score.append(total)
+    both = list(zip(parts, ranks, strict=True))
+    taken.append(ranks)
+    own, words = [], 0
+    for (part, k), first, one in zip(
+      both, firsts.tolist(), chosen, strict=True
+    ):
+      own.append(part.links[k] + np.array([first, words], np.int32))
+      words += len(one.split(" ")) if one else 0
+    links.append(np.concatenate(own))
+  every, names = _renumbered(parts)
+  chosen = np.array(taken, np.int64).reshape(len(lines), len(parts))
+  starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
+  return NBest(
+    sentence=np.full(len(lines), line, np.int64),
+    lines=lines,
+    score=np.array(score),
+    features=_summed(every, chosen + starts),
+    names=names,
+    links=Ragged(
+      flat=np.concatenate(links),
+      offsets=np.cumsum([0] + [len(one) for one in links]),
+    ),
+    derivations=[
+      tuple(
+        text
+        for part, k in zip(parts, ranks, strict=True)
+        for text in part.derivations[k]
+      )
+      for ranks in taken
+    ],
+  )
+
+
+def _summed(rows: SparseRows, chosen: np.ndarray) -> SparseRows:
+  """Sums of P rows each, `chosen [N, P]`."""
+  flat = sparse.select(rows, chosen.reshape(-1))
+  return sparse.canonical(
+    flat.ids, flat.values, flat.offsets[:: max(chosen.shape[1], 1)]
+  )
+
+
+def _best_sums(scores: list[np.ndarray]):
+  """Yields (sum, one rank per list), best first, each choice once."""
+  start = (0,) * len(scores)
+  total = lambda ranks: float(
+    sum(column[k] for column, k in zip(scores, ranks, strict=True))
+  )
+  queue = [(-total(start), start)]
+  while queue:
+    value, ranks = heapq.heappop(queue)
+    yield -value, ranks
+    # Only lists up to the first that has advanced may advance: no repetition.
+    for place, rank in enumerate(ranks):
+      if rank + 1 < len(scores[place]):
+        more = (*ranks[:place], rank + 1, *ranks[place + 1 :])
+        heapq.heappush(queue, (-total(more), more))
+      if rank:
+        break

@@ -1,0 +1,1 @@
+"""Experiments: configs, stages, pipelines, studies."""

@@ -1,0 +1,385 @@
+"""Experiments: which stages run, for which systems.
+
+`launch/train.py` runs one, `launch/sweep.py` many. A config of the shape of
+`ExperimentConfig` says what; `configs/` has them.
+
+    corpus -> align -> lm, grammar -> tune -> decode          the baseline
+               weights -> theta -> mix -> tune -> decode      other systems
+                                              -> evaluate
+
+Glossing, without grammar or search, is the floor under all systems.
+"""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import ml_collections
+
+from jaxmt.corpora import synthetic
+from jaxmt.corpora.synthetic import SyntheticConfig
+from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import experiment_report, pipeline, systems
+from jaxmt.experiment.experiment_report import Outcome
+from jaxmt.experiment.pipeline import Artefact, Run
+from jaxmt.experiment.stages import (
+  align,
+  corpus,
+  decode,
+  evaluate,
+  gloss,
+  grammar,
+  lm,
+  mixing,
+  system,
+)
+from jaxmt.experiment.stages import theta as theta_stage
+from jaxmt.experiment.stages import tune as tuning
+from jaxmt.experiment.stages.align import AlignStageConfig
+from jaxmt.experiment.stages.corpus import FilesConfig
+from jaxmt.experiment.stages.evaluate import EvaluateConfig
+from jaxmt.experiment.stages.grammar import GrammarStageConfig
+from jaxmt.experiment.stages.lm import LmStageConfig
+from jaxmt.experiment.stages.mixing import MixConfig
+from jaxmt.experiment.stages.system import SearchStageConfig
+from jaxmt.experiment.stages.theta import ThetaStageConfig
+from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
+from jaxmt.runtime import checkpoint, provenance
+from jaxmt.train.config import ThetaConfig
+
+GLOSS = "gloss"
+# Settings that others decide: not to be set by hand.
+_DERIVED = (
+  ("data", "synthetic", "seed"),
+  ("theta", "method"),
+  ("theta", "counts"),
+  ("evaluate", "part"),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DataConfig:
+  """Where the corpus comes from.
+
+  Attributes:
+    kind: "synthetic" for the embedded corpus, or "files".
+    synthetic: the embedded corpus.
+    seed: of the embedded corpus; below 0 it is the experiment's.
+    files: the files.
+    reverse: translate from target to source; there are no trees then.
+  """
+
+  kind: str = "synthetic"
+  synthetic: SyntheticConfig = dataclasses.field(
+    default_factory=SyntheticConfig
+  )
+  seed: int = -1
+  files: FilesConfig = dataclasses.field(default_factory=FilesConfig)
+  reverse: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExperimentConfig:
+  """A whole experiment.
+
+  Attributes:
+    seed: of everything random.
+    data: the corpus.
+    align: how words are linked.
+    lm: the language model.
+    grammar: the rules.
+    search: how to decode, in tuning and test.
+    tune: how weights are tuned.
+    systems: names of `jaxmt.systems.SYSTEMS`, the baseline first; none leaves
+      only the floor.
+    theta: settings that all systems with trained θ share; a `k` of 0 is the
+      beam of `search`.
+    interpolation: b of equation (12): share of the baseline's probabilities in
+      the trained ones; 0 for none.
+    epochs: T of figure 6: how often θ is trained and weights are tuned; only
+      the last θ is mixed with the baseline's.
+    warm_start: whether weights are tuned from those before, as in figure 6:
+      the baseline's, or those of the epoch before. If not, all start alike.
+    evaluate: metrics and significance test.
+  """
+
+  seed: int = 0
+  data: DataConfig = dataclasses.field(default_factory=DataConfig)
+  align: AlignStageConfig = dataclasses.field(default_factory=AlignStageConfig)
+  lm: LmStageConfig = dataclasses.field(default_factory=LmStageConfig)
+  grammar: GrammarStageConfig = dataclasses.field(
+    default_factory=GrammarStageConfig
+  )
+  search: SearchStageConfig = dataclasses.field(
+    default_factory=SearchStageConfig
+  )
+  tune: TuneStageConfig = dataclasses.field(default_factory=TuneStageConfig)
+  systems: tuple[str, ...] = (systems.PRIMARY,)
+  theta: ThetaConfig = dataclasses.field(
+    default_factory=lambda: ThetaConfig(k=0)
+  )
+  interpolation: float = 0.5
+  epochs: int = 1
+  warm_start: bool = True
+  evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
+
+
+def defaults() -> ml_collections.ConfigDict:
+  """Returns every setting with its default, for config files to change."""
+  config = ml_collections.ConfigDict(_tree(ExperimentConfig()))
+  for *parents, name in _DERIVED:
+    node = config
+    for parent in parents:
+      node = node[parent]
+    del node[name]
+  return config
+
+
+def _tree(value: Any) -> Any:
+  """A dataclass as nested dicts; tuples stay, as flags want them."""
+  if not dataclasses.is_dataclass(value):
+    return value
+  fields = dataclasses.fields(value)
+  return {field.name: _tree(getattr(value, field.name)) for field in fields}
+
+
+def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
+  """Returns the checked, frozen form of a config file's values."""
+  frozen = config_lib.freeze(ExperimentConfig, config)
+  if frozen.data.kind not in ("synthetic", "files"):
+    raise InputError(
+      f"config key 'data.kind': '{frozen.data.kind}' is neither 'synthetic'"
+      " nor 'files'"
+    )
+  if frozen.theta.k == 0:
+    theta = dataclasses.replace(frozen.theta, k=frozen.search.beam)
+    frozen = dataclasses.replace(frozen, theta=theta)
+  _checked("data.synthetic", synthetic.check, frozen.data.synthetic)
+  _checked("align", align.check, frozen.align)
+  _checked("lm", lm.check, frozen.lm)
+  _checked("search", system.check, frozen.search)
+  _checked("evaluate", evaluate.check, frozen.evaluate)
+  grammar.check(frozen.grammar)
+  if frozen.systems and not _has_trees(frozen.data):
+    grammar.check_without_trees(frozen.grammar)
+  tuning.check(frozen.tune)
+  systems.check(frozen.systems, frozen.theta)
+  for name in frozen.systems:
+    theta_stage.check(
+      _theta_config(frozen, name), provenance=frozen.grammar.provenance
+    )
+  if not 0 <= frozen.interpolation <= 1:
+    raise InputError("config key 'interpolation' is not between 0 and 1")
+  if frozen.epochs < 1:
+    raise InputError("config key 'epochs' must be at least 1")
+  seed = frozen.seed if frozen.data.seed < 0 else frozen.data.seed
+  embedded = dataclasses.replace(frozen.data.synthetic, seed=seed)
+  data = dataclasses.replace(frozen.data, synthetic=embedded)
+  return dataclasses.replace(frozen, data=data)
+
+
+def _has_trees(data: DataConfig) -> bool:
+  given = data.kind == "synthetic" or bool(data.files.train_trees)
+  return given and not data.reverse
+
+
+def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
+  try:
+    check(part)
+  except ValueError as error:
+    raise InputError(f"config key '{key}': {error}") from error
+
+
+def version(config: ExperimentConfig) -> str:
+  """Hashes all that results depend on: config, code, content of input files."""
+  paths = ()
+  if config.data.kind == "files":
+    paths = corpus.input_paths(config.data.files).values()
+  parts = {
+    "config": config_lib.plain(config, essential=True),
+    "code": provenance.function_version(run),
+    "files": {path: _content(path) for path in paths},
+  }
+  return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _content(path: str) -> str:
+  return checkpoint.file_digest(path)
+
+
+def run(run: Run, config: ExperimentConfig) -> str:
+  """Runs what is not done yet; writes results and report.
+
+  Returns:
+    The comparison as a text table.
+  """
+  text = _corpus(run, config.data)
+  links = run.stage("align", align.align, config=config.align, corpus=text)
+  model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
+  made = {}
+  rules = None
+  if config.systems:
+    rules = run.stage(
+      "grammar",
+      grammar.extract,
+      config=config.grammar,
+      corpus=text,
+      links=links,
+    )
+    made = _systems(run, config, corpus=text, grammar=rules, lm=model)
+  floor = run.stage(
+    "gloss",
+    gloss.gloss,
+    config=gloss.GlossConfig(),
+    corpus=text,
+    links=links,
+  )
+  translations = {name: own["decode"] for name, own in made.items()}
+  scores = {
+    part: run.stage(
+      f"evaluate-{part}",
+      evaluate.evaluate,
+      config=dataclasses.replace(config.evaluate, part=part),
+      resumable=False,
+      corpus=text,
+      **translations,
+      gloss=floor,
+    )
+    for part in corpus.PARTS
+  }
+  outcome = Outcome(
+    config=config,
+    corpus=text,
+    described=run.stage("describe", corpus.describe, corpus=text),
+    links=links,
+    lm=model,
+    grammar=rules,
+    systems=made,
+    translations={**translations, GLOSS: floor},
+    scores=scores,
+  )
+  return experiment_report.publish(run, outcome)
+
+
+def _corpus(run: Run, config: DataConfig) -> Artefact:
+  text = _given_corpus(run, config)
+  if not config.reverse:
+    return text
+  return run.stage("reverse", corpus.reverse, corpus=text)
+
+
+def _given_corpus(run: Run, config: DataConfig) -> Artefact:
+  if config.kind == "synthetic":
+    return run.stage("corpus", corpus.embedded, config=config.synthetic)
+  inputs = {
+    parameter: pipeline.source_file(path)
+    for parameter, path in corpus.input_paths(config.files).items()
+  }
+  return run.stage(
+    "corpus",
+    corpus.from_files,
+    config=config.files,
+    resumable=False,
+    **inputs,
+  )
+
+
+def _systems(
+  run: Run, config: ExperimentConfig, **shared: Artefact
+) -> dict[str, dict[str, Artefact]]:
+  """Makes every system: its stages by name.
+
+  Each tuning starts from the weights before, as LearnWeights of figure 6 does:
+  those of the epoch before, or of the baseline; the baseline's own, and all if
+  `warm_start` is off, from `tune.decoding.start_weights`.
+  """
+  wanted = TuningConfig(
+    tune=config.tune, search=config.search, seed=config.seed
+  )
+  made: dict[str, dict[str, Artefact]] = {}
+  for name in config.systems:
+    theta: dict[str, Artefact] = {}
+    stages: dict[str, Artefact] = {}
+    trained = systems.trained(name)
+    for epoch in range(config.epochs if trained else 1):
+      mark = f"{name}-{epoch + 1}" if epoch else name
+      before = stages or made.get(systems.PRIMARY, {})
+      warm = before and config.warm_start
+      start = {"start": before["tune"]} if warm else {}
+      if trained:
+        settings = _theta_config(config, name)
+        learned = _learned(run, settings, mark, before, shared)
+        stages |= {"learned": learned, "theta": learned}
+        if epoch == config.epochs - 1:
+          stages["theta"] = _mixed(run, config, mark, learned, shared)
+        theta = {"theta": stages["theta"]}
+      stages["tune"] = run.stage(
+        f"tune-{mark}",
+        tuning.tune,
+        config=wanted,
+        resumable=True,
+        **shared,
+        **theta,
+        **start,
+      )
+    stages["decode"] = run.stage(
+      f"decode-{name}",
+      decode.translate,
+      config=config.search,
+      resumable=False,
+      tuned=stages["tune"],
+      **shared,
+      **theta,
+    )
+    made[name] = stages
+  return made
+
+
+def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
+  """All epochs alike, so that runs of more epochs can share the first ones."""
+  theta = systems.theta_config(name, config.theta)
+  return ThetaStageConfig(
+    theta=theta,
+    search=config.search,
+    keep_own=theta.leave_one_out == "counts" and config.epochs > 1,
+  )
+
+
+def _learned(
+  run: Run,
+  config: ThetaStageConfig,
+  mark: str,
+  before: dict[str, Artefact],
+  shared: dict[str, Artefact],
+) -> Artefact:
+  """Trains θ with the weights and, from the second epoch on, the θ `before`."""
+  earlier = {"theta": before["learned"]} if "learned" in before else {}
+  return run.shared_stage(
+    f"theta-{mark}",
+    theta_stage.learn,
+    config=config,
+    tuned=before["tune"],
+    **shared,
+    **earlier,
+  )
+
+
+def _mixed(
+  run: Run,
+  config: ExperimentConfig,
+  mark: str,
+  learned: Artefact,
+  shared: dict[str, Artefact],
+) -> Artefact:
+  """Mixes what the last epoch learned with the grammar's own θ."""
+  return run.stage(
+    f"mix-{mark}",
+    mixing.mix,
+    config=MixConfig(weight=config.interpolation),
+    grammar=shared["grammar"],
+    learned=learned,
+  )

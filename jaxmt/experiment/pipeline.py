@@ -1,0 +1,330 @@
+"""Stages: inputs -> artefact, keyed by content; the only impure heart.
+
+A stage is a pure function of earlier artefacts and one config part. Its
+artefact's key is the hash of the inputs' keys, the version of all code that can
+run in it, and the config part. So a finished stage is never redone, a changed
+one always is, and a run that was killed at any moment and is started again
+gives the same numbers.
+
+    with pipeline.open_run(workdir, config=config, ...) as run:
+      corpus = run.stage("corpus", make_corpus, config=config.data)
+      links = run.stage("align", align, config=config.align, corpus=corpus)
+
+A workdir holds `artefacts/`, `run.json` (how it was made), `metrics.jsonl` (a
+line for every finished stage), and what the experiment adds (`results.json`,
+`report.html`). Several runs may share one artefact store: a stage that another
+process is making is waited for. Several processes may also work on one run, as
+a crew (`jaxmt.runtime.crew`).
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import pathlib
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.runtime import checkpoint, progress, provenance
+from jaxmt.runtime.crew import Crew
+from jaxmt.text import files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Artefact:
+  """A finished stage.
+
+  Attributes:
+    key: the hash that names it.
+    values: what the stage returned; arrays are memory-mapped.
+    seconds: how long making it took, when it was made.
+    reused: whether it was already there.
+  """
+
+  key: str
+  values: Mapping[str, Any]
+  seconds: float
+  reused: bool
+
+  def __getitem__(self, name: str) -> Any:
+    return self.values[name]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SourceFile:
+  """A file from outside, known by its content."""
+
+  path: str
+  key: str
+
+
+def source_file(path: str) -> SourceFile:
+  """Names a file as an input; the stage's function receives its path."""
+  return SourceFile(path=path, key=checkpoint.file_digest(path))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Call:
+  """A stage: see `Run.stage` and `Run.shared_stage`."""
+
+  name: str
+  function: Callable[..., dict[str, Any]]
+  config: Any
+  inputs: Mapping[str, Artefact | SourceFile]
+  resumable: bool = False
+  shared: bool = False
+
+
+class Run:
+  """One experiment in one workdir. Make it with `open_run`."""
+
+  def __init__(
+    self,
+    workdir: pathlib.Path,
+    store: pathlib.Path,
+    *,
+    crew: Crew | None = None,
+    tools: Mapping[str, Any] | None = None,
+  ):
+    self.workdir = workdir
+    self.store = store
+    self._crew = crew
+    self._tools = tools or {}
+    self._folders: dict[str, str] = {}  # of artefacts, by key
+    self._records: list[dict] = []
+
+  def stage(
+    self,
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    *,
+    config: Any = None,
+    resumable: bool = False,
+    **inputs: Artefact | SourceFile,
+  ) -> Artefact:
+    """Returns the artefact of `function(config, **inputs)`, made or reused.
+
+    Args:
+      name: for people; also the artefact's folder name.
+      function: pure, at module level, returning named values as
+        `checkpoint.write` takes them. A value "metrics" (a dict of numbers)
+        also goes to `metrics.jsonl`. It receives the values of each input
+        artefact, or the path of each source file.
+      config: the config part it depends on, passed as first argument.
+      resumable: the function takes `partial`, a `checkpoint.Partial` in which
+        it keeps what it has done. It is still there when the stage was killed
+        and is run again, and gone when the stage is finished.
+      **inputs: earlier artefacts, source files.
+    """
+    call = _Call(name, function, config, inputs, resumable)
+    return self._artefact(call)
+
+  def shared_stage(
+    self,
+    name: str,
+    function: Callable[..., dict[str, Any]],
+    *,
+    config: Any = None,
+    **inputs: Artefact,
+  ) -> Artefact:
+    """A resumable stage that every process of the crew takes part in.
+
+    The function also receives the run's tools, see `open_run`.
+    """
+    return self._artefact(
+      _Call(name, function, config, inputs, resumable=True, shared=True)
+    )
+
+  def _artefact(self, call: "_Call") -> Artefact:
+    name = call.name
+    key = _key(name, call.function, call.config, call.inputs)
+    directory = self.store / f"{name}-{key[:20]}"
+    lock = self.store / ".locks" / f"{name}-{key[:20]}"
+    with checkpoint.lock(lock, wait=True, what=f"stage {name}"):
+      found = self._find(name, directory)
+      reused = found is not None
+      if found is None:
+        found = self._make(call, directory, key)
+    self._folders[key] = str(directory)
+    values, meta = found
+    artefact = Artefact(
+      key=key, values=values, seconds=meta["seconds"], reused=reused
+    )
+    self._record(name, artefact)
+    return artefact
+
+  def _find(self, name: str, directory: pathlib.Path):
+    """Reads an artefact; a damaged one is removed, and that is said."""
+    if not directory.exists():
+      return None
+    try:
+      return checkpoint.read(directory)
+    except checkpoint.Damaged as damage:
+      progress.say(f"[{name}] damaged ({damage}): making it again")
+      shutil.rmtree(directory)
+      return None
+
+  def _make(self, call: "_Call", directory: pathlib.Path, key: str):
+    progress.say(f"[{call.name}] running")
+    start = time.perf_counter()
+    arguments: dict[str, Any] = {
+      parameter: value.path
+      if isinstance(value, SourceFile)
+      else dict(value.values)
+      for parameter, value in call.inputs.items()
+    }
+    partial = self.store / ".partial" / directory.name
+    if call.resumable:
+      arguments["partial"] = checkpoint.Partial(partial)
+    if call.shared:
+      arguments |= self._tools
+      if self._crew is not None:
+        self._crew.announce(self._task(call, partial))
+    values = call.function(call.config, **arguments)
+    seconds = round(time.perf_counter() - start, 3)
+    meta = {"stage": call.name, "key": key, "seconds": seconds}
+    checkpoint.write(directory, values, meta)
+    if call.resumable:
+      shutil.rmtree(partial)
+    progress.say(f"[{call.name}] done in {seconds:.1f} s")
+    return checkpoint.read(directory)
+
+  def _task(self, call: "_Call", partial: pathlib.Path) -> dict[str, Any]:
+    """What `take_part` needs to know of a stage."""
+    return {
+      "stage": call.name,
+      "code": provenance.function_version(call.function),
+      "config": config_lib.plain(call.config),
+      "inputs": {
+        parameter: self._folders[value.key]
+        for parameter, value in call.inputs.items()
+      },
+      "partial": str(partial),
+    }
+
+  def _record(self, name: str, artefact: Artefact) -> None:
+    """Adds a line to `metrics.jsonl`; the file is whole at every moment."""
+    if artefact.reused:
+      progress.say(f"[{name}] reused ({artefact.seconds:.1f} s saved)")
+    self._records.append(
+      {
+        "stage": name,
+        "key": artefact.key[:20],
+        "seconds": artefact.seconds,
+        **artefact.values.get("metrics", {}),
+      }
+    )
+    files.write_lines(
+      str(self.workdir / "metrics.jsonl"),
+      [json.dumps(record, ensure_ascii=False) for record in self._records],
+    )
+
+  def write_json(self, name: str, value: Any) -> None:
+    """Writes a JSON file into the workdir, atomically."""
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    files.write_text(str(self.workdir / name), text)
+
+
+def _key(name, function, config, inputs) -> str:
+  parts = {
+    "name": name,
+    "code": provenance.function_version(function),
+    "config": config_lib.plain(config, essential=True),
+    "inputs": {parameter: value.key for parameter, value in inputs.items()},
+  }
+  return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()
+
+
+def take_part(
+  crew: Crew,
+  function: Callable[..., dict[str, Any]],
+  config_class: type,
+  *,
+  tools: Mapping[str, Any] | None = None,
+) -> None:
+  """Helps with every stage that the leader of a crew shares, until it ends.
+
+  What the function returns here is left to the leader to write.
+
+  Args:
+    crew: of which another process is the leader.
+    function: that of the shared stages.
+    config_class: of its config.
+    tools: see `open_run`.
+
+  Raises:
+    InputError: if the leader runs other code.
+  """
+  for task in crew.tasks():
+    if task["code"] != provenance.function_version(function):
+      raise InputError("process 0 runs another version of the code")
+    inputs = {
+      parameter: checkpoint.read(pathlib.Path(folder))[0]
+      for parameter, folder in task["inputs"].items()
+    }
+    function(
+      config_lib.freeze(config_class, task["config"]),
+      partial=checkpoint.Partial(pathlib.Path(task["partial"])),
+      **inputs,
+      **(tools or {}),
+    )
+
+
+@contextlib.contextmanager
+def open_run(
+  workdir: str,
+  *,
+  config: Any,
+  version: str = "",
+  store: str | None = None,
+  wait: bool = False,
+  crew: Crew | None = None,
+  tools: Mapping[str, Any] | None = None,
+) -> Iterator[Run]:
+  """Opens a workdir for one process at a time.
+
+  Args:
+    workdir: made if it is not there.
+    config: the whole config, recorded in `run.json`.
+    version: what tells this run from others with the same name, recorded too.
+    store: folder of artefacts to share with other runs; the workdir's own
+      `artefacts` by default.
+    wait: wait while another process works in this workdir, instead of
+      refusing.
+    crew: processes that take part in shared stages, or None.
+    tools: arguments of shared stages that say where and how to work. What is
+      made must not depend on them: the key does not.
+
+  Raises:
+    InputError: if the workdir is in use and `wait` is False.
+  """
+  path = pathlib.Path(workdir)
+  path.mkdir(parents=True, exist_ok=True)
+  store_path = pathlib.Path(store) if store else path / "artefacts"
+  (store_path / ".locks").mkdir(parents=True, exist_ok=True)
+  with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
+    run = Run(path, store_path, crew=crew, tools=tools)
+    record = {
+      "argv": sys.argv,
+      "config": config_lib.plain(config),
+      "version": version,
+      "code": provenance.commit(),
+      "versions": provenance.versions(),
+      "started": _now(),
+    }
+    run.write_json("run.json", {**record, "status": "running"})
+    yield run
+    run.write_json(
+      "run.json", {**record, "status": "finished", "finished": _now()}
+    )
+
+
+def _now() -> str:
+  now = datetime.datetime.now(datetime.UTC)
+  return now.isoformat(timespec="seconds")

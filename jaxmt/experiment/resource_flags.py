@@ -1,0 +1,87 @@
+"""The flags that say where rule probabilities are trained.
+
+    flags.adopt_module_key_flags(workplace)
+
+    with workplace.enter(workdir, workers=2) as options:
+      if options is None:  # another process leads, and has ended
+        return
+      with pipeline.open_run(workdir, config=config, **options) as run: ...
+
+Several devices, Ray, or several processes: results do not depend on it.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from absl import flags
+
+from jaxmt.errors import InputError
+from jaxmt.experiment import pipeline
+from jaxmt.experiment.stages import theta
+from jaxmt.experiment.stages.theta import ThetaStageConfig, Workplace
+from jaxmt.runtime import crew, parallel
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.runtime.runner import Runner
+
+_DEVICES = flags.DEFINE_integer(
+  "devices", 1, "devices that training of rules is split over, 0 for all"
+)
+_RUNNER = flags.DEFINE_enum(
+  "runner", "threads", runner_lib.KINDS, "where rules are trained"
+)
+_RAY = flags.DEFINE_string("ray_address", None, "a running Ray cluster")
+_COORDINATOR = flags.DEFINE_string(
+  "coordinator", "", "host:port of process 0 of a run of several processes"
+)
+_PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
+_PROCESS = flags.DEFINE_integer("process_id", 0, "which of them this is")
+
+
+@contextlib.contextmanager
+def enter(workdir: str, *, workers: int) -> Iterator[dict[str, Any] | None]:
+  """Sets JAX up as the flags say; call before any JAX computation.
+
+  Of several processes the first leads. In the others this helps it with
+  training until it ends.
+
+  Args:
+    workdir: a folder that all processes see.
+    workers: shards worked on at once, of which Ray must know.
+
+  Yields:
+    Arguments for `pipeline.open_run`, or None if this process does not lead.
+
+  Raises:
+    InputError: for flags that do not go together, or devices that are not
+      there.
+  """
+  if _COORDINATOR.value and _RUNNER.value == "ray":
+    raise InputError("--coordinator or --runner=ray, not both")
+  runner = Runner(kind=_RUNNER.value, workers=workers, address=_RAY.value)
+  # Ray starts programs, which is not safe any more when JAX has threads.
+  with runner_lib.session(runner):
+    tools = {"workplace": _set_up()}
+    with crew.assemble(workdir) as team:
+      if team.helps:
+        pipeline.take_part(team, theta.learn, ThetaStageConfig, tools=tools)
+        yield None
+      else:
+        yield {"crew": team, "tools": tools}
+
+
+def _set_up() -> Workplace:
+  try:
+    parallel.initialize(
+      devices=_DEVICES.value,
+      coordinator=_COORDINATOR.value,
+      num_processes=_PROCESSES.value,
+      process_id=_PROCESS.value,
+    )
+  except ValueError as error:
+    raise InputError(f"--{error}") from error
+  place = Workplace(
+    runner=_RUNNER.value, ray_address=_RAY.value, devices=_DEVICES.value
+  )
+  theta.check_workplace(place)
+  return place

@@ -1,0 +1,84 @@
+"""Word links of the training part."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt.align import config as align_config
+from jaxmt.align import em, link_scores, symmetrize
+from jaxmt.errors import InputError
+from jaxmt.runtime import parallel, progress
+from jaxmt.text import links as links_lib
+from jaxmt.text import vocabulary
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AlignStageConfig:
+  """How to align.
+
+  Attributes:
+    model: "diagonal", "hmm" or "model1", or "given" for the corpus' own links.
+    symmetrize: how the two directions are combined.
+    iterations: passes over the bitext.
+  """
+
+  model: str = "diagonal"
+  symmetrize: str = "grow-diag-final-and"
+  iterations: int = 5
+
+
+def check(config: AlignStageConfig) -> None:
+  """Raises `ValueError` for a model, method or number there is not."""
+  if config.model != "given":
+    align_config.default(config.model, iterations=config.iterations)
+  if config.symmetrize not in symmetrize.METHODS:
+    raise ValueError(
+      f"symmetrize '{config.symmetrize}' is none of"
+      f" {', '.join(symmetrize.METHODS)}"
+    )
+
+
+def align(
+  config: AlignStageConfig, *, corpus: dict[str, Any]
+) -> dict[str, Any]:
+  """Links the training pairs; compares with the given links if there are any.
+
+  Returns:
+    "links": Pharaoh lines; "metrics": precision, recall and error rate against
+    the given links, and the perplexity of every pass.
+  """
+  given = corpus.get("train_links")
+  if config.model == "given":
+    if given is None:
+      raise InputError("config key 'align.model': 'given', but no links are")
+    return {"links": given}
+  source, _ = vocabulary.intern(corpus["train_source"])
+  target, _ = vocabulary.intern(corpus["train_target"])
+  # One device of this process: sums over more would round in other ways.
+  mesh = Mesh(np.array(jax.local_devices()[:1]), (parallel.DATA,))
+  settings = align_config.default(config.model, iterations=config.iterations)
+  passes = settings.iterations
+  passes += settings.warm_up if settings.model == "hmm" else 0
+  with progress.steps(label=f"align ({config.model})", total=passes) as advance:
+    found = em.align(
+      source, target, settings, mesh=mesh, report=lambda news: advance(1)
+    )
+  joined = symmetrize.symmetrize(
+    found.links["forward"], found.links["backward"], method=config.symmetrize
+  )
+  metrics: dict[str, Any] = {
+    "perplexity": [
+      round(news.perplexity["forward"], 4) for news in found.history
+    ]
+  }
+  if given is not None:
+    scores = link_scores.score_links(joined, links_lib.parse_links(given))
+    metrics |= {
+      "precision": round(scores.precision, 4),
+      "recall": round(scores.recall, 4),
+      "aer": round(scores.aer, 4),
+    }
+  return {"links": links_lib.format_links(joined), "metrics": metrics}

@@ -1,0 +1,327 @@
+"""Studies: a base config, named changes to it, and seeds.
+
+A study file is Python and defines
+
+    BASE = "configs/quickstart.py:small"
+    ABLATIONS = {"baseline": {}, "noisy": {"data.synthetic.noise": 0.1}}
+    SEEDS = (0, 1, 2)
+
+and may define `BASELINE` (the first entry by default), the one the others are
+compared with, `SYSTEM` (the baseline's system, if the others are compared with
+that one whatever their own name), `WITHIN` (true if every entry is compared
+with `SYSTEM` of its own), `NOTE`, and `LAYOUT` (where a published table
+or figure has the results, see `report.layouts`). Every entry times every seed
+is one run.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_collections
+import numpy as np
+
+from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.report import layouts
+
+_DESCRIPTION = "study.json"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+  """A study as its file says it.
+
+  Attributes:
+    name: the file's stem.
+    base: config reference, `path.py[:variant]`.
+    ablations: changes by dotted path, for each entry.
+    seeds: values of the config's `seed`.
+    baseline: the entry that the others are compared with.
+    system: the system of that entry that all are compared with, or "" for the
+      one of the same name.
+    within: whether each entry is compared with that system of its own.
+    note: a sentence for the table.
+    layout: see `report.layouts`, or None.
+  """
+
+  name: str
+  base: str
+  ablations: Mapping[str, Mapping[str, Any]]
+  seeds: tuple[int, ...]
+  baseline: str
+  system: str
+  within: bool
+  note: str
+  layout: Mapping[str, Any] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trial:
+  """One run of a study."""
+
+  entry: str
+  seed: int
+  config: ml_collections.ConfigDict
+
+  @property
+  def folder(self) -> str:
+    """Its place below the study's workdir."""
+    return f"{self.entry}/s{self.seed}"
+
+
+def load(path: str) -> Study:
+  """Reads a study file.
+
+  Raises:
+    InputError: if it misses a name or its baseline is not an entry.
+  """
+  module = config_lib.load_module(path)
+  for name in ("BASE", "ABLATIONS", "SEEDS"):
+    if not hasattr(module, name):
+      raise InputError(f"defines no {name}", path=path)
+  ablations = module.ABLATIONS
+  if not isinstance(ablations, Mapping) or not all(
+    isinstance(changes, Mapping) for changes in ablations.values()
+  ):
+    raise InputError("ABLATIONS is no dict of dicts", path=path)
+  if not isinstance(module.SEEDS, tuple | list):
+    raise InputError("SEEDS is no tuple", path=path)
+  if not isinstance(module.BASE, str):
+    raise InputError("BASE is no string", path=path)
+  if not ablations or not module.SEEDS:
+    raise InputError("has no entry or no seed", path=path)
+  baseline = getattr(module, "BASELINE", next(iter(ablations)))
+  if baseline not in ablations:
+    raise InputError(f"baseline '{baseline}' is not an entry", path=path)
+  bad = [name for name in ablations if "/" in name or name.startswith(".")]
+  if bad:
+    raise InputError(f"entry '{bad[0]}' cannot name a folder", path=path)
+  if getattr(module, "WITHIN", False) and not getattr(module, "SYSTEM", ""):
+    raise InputError("WITHIN needs SYSTEM, what to compare with", path=path)
+  layout = getattr(module, "LAYOUT", None)
+  if layout is not None:
+    if not isinstance(layout, Mapping):
+      raise InputError("LAYOUT is no dict", path=path)
+    layouts.check(layout, list(ablations), path)
+  return Study(
+    name=pathlib.Path(path).stem,
+    base=_find_base(module.BASE, path),
+    ablations=ablations,
+    seeds=tuple(module.SEEDS),
+    baseline=baseline,
+    system=getattr(module, "SYSTEM", ""),
+    within=getattr(module, "WITHIN", False),
+    note=getattr(module, "NOTE", ""),
+    layout=layout,
+  )
+
+
+def _find_base(base: str, study: str) -> str:
+  """The base as it is named, from here or from a folder the study is below."""
+  path = base.partition(":")[0]
+  if not pathlib.Path(path).is_file():
+    for folder in pathlib.Path(study).resolve().parents:
+      if (folder / path).is_file():
+        return str(folder / base)
+  return base
+
+
+def trials(
+  study: Study, base: ml_collections.ConfigDict | None = None
+) -> list[Trial]:
+  """Returns all runs of a study, seeds inside entries; on its base if None."""
+  if base is None:
+    base = config_lib.load(study.base)
+  return [
+    Trial(
+      entry=entry,
+      seed=seed,
+      config=config_lib.apply(base, {**changes, "seed": seed}),
+    )
+    for entry, changes in study.ablations.items()
+    for seed in study.seeds
+  ]
+
+
+def part(
+  items: Sequence[Trial],
+  *,
+  entries: Sequence[str] = (),
+  seeds: Sequence[str] = (),
+) -> list[Trial]:
+  """Returns the runs of some entries and seeds; none named are all.
+
+  Raises:
+    InputError: for a name that no run has.
+  """
+  kept = list(items)
+  for flag, named, of in (
+    ("entries", entries, lambda trial: trial.entry),
+    ("seeds", seeds, lambda trial: str(trial.seed)),
+  ):
+    known = {of(trial) for trial in items}
+    for name in named:
+      if name not in known:
+        raise InputError(f"--{flag}: the study has no '{name}'")
+    kept = [trial for trial in kept if not named or of(trial) in named]
+  return kept
+
+
+def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
+  """Returns every n-th item from the i-th on, for a spec `i/n`, i from 0."""
+  try:
+    index, count = (int(part) for part in spec.split("/"))
+  except ValueError as error:
+    raise InputError(f"--shard={spec}: not of the form i/n") from error
+  if not 0 <= index < count:
+    raise InputError(f"--shard={spec}: needs 0 <= i < n")
+  return list(items[index::count])
+
+
+def description(
+  study: Study, *, base: str | None = None, versions: Mapping[str, str]
+) -> dict[str, Any]:
+  """Returns what `tools/table.py` needs to know, as JSON values.
+
+  Args:
+    study: the study.
+    base: the config used instead of its own base, if any.
+    versions: that of every run (`experiment.version`), by its folder.
+  """
+  return {
+    "name": study.name,
+    "base": base or study.base,
+    "versions": dict(versions),
+    "note": study.note,
+    "baseline": study.baseline,
+    "entries": list(study.ablations),
+    "seeds": list(study.seeds),
+    "system": study.system,
+    "within": study.within,
+    "layout": study.layout,
+  }
+
+
+def read_description(workdir: pathlib.Path) -> dict[str, Any]:
+  """Reads the description that the sweep left in its workdir."""
+  path = workdir / _DESCRIPTION
+  try:
+    about = json.loads(path.read_bytes())
+  except OSError as error:
+    raise InputError("no study here", path=str(path)) from error
+  except ValueError as error:
+    raise InputError(f"not JSON: {error}", path=str(path)) from error
+  needed = ("name", "base", "note", "baseline", "entries", "seeds", "versions")
+  for name in needed:
+    if not isinstance(about, dict) or name not in about:
+      raise InputError(f"has no '{name}'", path=str(path))
+  return about
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+  """The results of one system in one entry, over the seeds that are done.
+
+  Attributes:
+    entry: name of the study's entry.
+    system: name of the system inside the experiment.
+    scores: one dict of corpus scores for each seed.
+    statistics: for each metric, the sentences' statistics `[N, S]` of each
+      seed.
+    tune: corpus scores on the tuning part, for each seed; empty if none.
+    measures: other numbers the run reports of the system, for each seed.
+    seeds: the seeds that are done.
+    references: hash of the test references, for each seed; None in results
+      that do not have it.
+  """
+
+  entry: str
+  system: str
+  scores: list[dict[str, float]]
+  statistics: dict[str, list[np.ndarray]]
+  tune: list[dict[str, float]]
+  measures: list[dict[str, float]]
+  seeds: list[int]
+  references: list[str | None]
+
+
+def finished(folder: pathlib.Path, version: str | None) -> bool:
+  """Whether a run of this version has ended in `folder`; None is of none."""
+  try:
+    record = json.loads((folder / "run.json").read_bytes())
+  except (OSError, ValueError):
+    return False
+  if not isinstance(record, dict) or version is None:
+    return False
+  ended = record.get("status") == "finished"
+  return ended and record.get("version") == version
+
+
+def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
+  """Returns the metrics to show; none named are all that every run has.
+
+  Raises:
+    InputError: for one that some run does not have.
+  """
+  known = [
+    name
+    for name in found[0].scores[0]
+    if all(name in scores for o in found for scores in o.scores)
+  ]
+  wanted = [name for name in names if name] or known
+  for name in wanted:
+    if name not in known:
+      raise InputError(f"no metric '{name}' in all of these results")
+  if not wanted:
+    raise InputError("the runs have no metric in common")
+  return wanted
+
+
+def progress(about: Mapping[str, Any], found: Sequence[Outcome]) -> str:
+  """Says how much of a study there is, if it is not all."""
+  done = {(o.entry, seed) for o in found for seed in o.seeds}
+  total = len(about["entries"]) * len(about["seeds"])
+  return "" if len(done) == total else f"; {len(done)} of {total} runs are done"
+
+
+def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
+  """Collects all finished runs of a study.
+
+  Runs that another version of the study, of the code or of the input files, or
+  another base, has left in the same folder are not among them.
+  """
+  found: dict[tuple[str, str], Outcome] = {}
+  for entry in about["entries"]:
+    for seed in about["seeds"]:
+      folder = workdir / entry / f"s{seed}"
+      if not finished(folder, about["versions"].get(f"{entry}/s{seed}")):
+        continue
+      results = json.loads((folder / "results.json").read_bytes())
+      with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:
+        for system, scores in results["systems"].items():
+          outcome = found.setdefault(
+            (entry, system),
+            Outcome(
+              entry=entry,
+              system=system,
+              scores=[],
+              statistics={},
+              tune=[],
+              measures=[],
+              seeds=[],
+              references=[],
+            ),
+          )
+          outcome.scores.append(scores)
+          outcome.tune.append(results.get("tune", {}).get(system, {}))
+          outcome.measures.append(results.get("measures", {}).get(system, {}))
+          outcome.seeds.append(seed)
+          outcome.references.append(results.get("test_references"))
+          for metric in scores:
+            outcome.statistics.setdefault(metric, []).append(
+              arrays[f"{system}/{metric}"]
+            )
+  return list(found.values())

@@ -1,0 +1,1 @@
+"""Extraction of synchronous rules from word-aligned text."""

@@ -1,0 +1,269 @@
+"""From a word-aligned corpus to a scored rule table.
+
+Extractors find rules (`hiero.py`, `ghkm.py`), `shards.py` counts them, and here
+they become a table with its features: θ by relative frequency, lexical
+weights, indicators, glue and pass-through rules last.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from jaxmt.align.lexicon import LexicalTable
+from jaxmt.grammar import lexical, native
+from jaxmt.grammar import provenance as provenance_lib
+from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.extract import (
+  hiero,
+  packed_rules,
+  shards,
+  streaming_features,
+)
+from jaxmt.grammar.extract.hiero import HieroOptions
+from jaxmt.grammar.extract.packed_rules import ONE, Emission
+from jaxmt.grammar.extract.shards import CountOptions, Extractor, Shard
+from jaxmt.grammar.extract.sorted_runs import Run
+from jaxmt.grammar.lexical import PairCounts
+from jaxmt.grammar.provenance import Provenance
+from jaxmt.grammar.table import LABELS, RuleTable
+from jaxmt.runtime.runner import Runner
+from jaxmt.text import array_folder
+from jaxmt.text.array_folder import Allocate
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.trees import Trees
+from jaxmt.text.vocabulary import Vocabulary
+
+FEATURES = streaming_features.FEATURES
+
+
+def hiero_rules(shard: Shard, *, options: HieroOptions) -> Emission:
+  """The Hiero extractor of a shard."""
+  return hiero.extract_rows(
+    shard.source, shard.target, shard.links, options, first=shard.first
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Extracted:
+  """A scored table, and where its rules came from if that was kept."""
+
+  table: RuleTable
+  provenance: Provenance | None
+
+
+def extract_hiero(
+  source: Ragged,
+  target: Ragged,
+  links: Ragged,
+  *,
+  source_words: Vocabulary,
+  target_words: Vocabulary,
+  options: HieroOptions,
+  count: CountOptions,
+  runner: Runner,
+  alpha: float = 0.0,
+) -> Extracted:
+  """Extracts and scores the Hiero grammar of a corpus; see `extract`."""
+  return extract(
+    source,
+    target,
+    links,
+    [functools.partial(hiero_rules, options=options)],
+    source_words=source_words,
+    target_words=target_words,
+    count=count,
+    runner=runner,
+    alpha=alpha,
+  )
+
+
+def extract(
+  source: Ragged,
+  target: Ragged,
+  links: Ragged,
+  extractors: Sequence[Extractor],
+  *,
+  source_words: Vocabulary,
+  target_words: Vocabulary,
+  trees: Trees | None = None,
+  count: CountOptions,
+  runner: Runner,
+  alpha: float = 0.0,
+) -> Extracted:
+  """Extracts and scores the grammar of a corpus in memory.
+
+  Args:
+    source: word ids, int32, N rows.
+    target: word ids, int32, N rows.
+    links: `[L, 2]` (source, target) positions, N rows, sorted.
+    extractors: what finds rules; several make a joint grammar.
+    source_words: of the source ids.
+    target_words: of the target ids.
+    trees: N source trees, if an extractor needs them.
+    count: how to count.
+    runner: where to work.
+    alpha: of add-alpha smoothing.
+  """
+  labels = LABELS
+  if trees is not None:
+    labels = shards.table_labels(trees.labels)
+    trees = shards.relabel(trees, labels)
+  parts, pairs = shards.count_rules(
+    shards.split(source, target, links, trees=trees),
+    extractors,
+    options=count,
+    runner=runner,
+  )
+  return assemble(
+    parts,
+    pairs,
+    labels=labels,
+    source_words=source_words,
+    target_words=target_words,
+    sentences=len(source),
+    alpha=alpha,
+    count=count,
+    runner=runner,
+  )
+
+
+def assemble(
+  parts: Iterator[Run],
+  pairs: PairCounts,
+  *,
+  labels: Sequence[str],
+  source_words: Vocabulary,
+  target_words: Vocabulary,
+  sentences: int,
+  alpha: float,
+  count: CountOptions,
+  runner: Runner,
+) -> Extracted:
+  """Makes the scored table of counted rules, in memory.
+
+  Args:
+    parts: settled runs in order, from `shards.count_rules`.
+    pairs: counts of linked words.
+    labels: of the rules' label ids.
+    source_words: of the source ids.
+    target_words: of the target ids.
+    sentences: the size of the corpus.
+    alpha: of add-alpha smoothing.
+    count: how the rules were counted.
+    runner: where rules are scored.
+  """
+  tables, origins = [], [table_lib.empty_rows(0)]
+  shares = [np.zeros(0, np.int64)]
+  glue = _glue(labels, source_words, target_words)
+  for part in parts:
+    columns = packed_rules.unpack(part.rows)
+    fields = {f.name: getattr(columns, f.name) for f in _FIELDS}
+    features = np.zeros((len(part), 0), np.float32)
+    made = dataclasses.replace(
+      glue, **fields, counts=part.shares / ONE, features=features
+    )
+    tables.append(made)
+    origins.append(part.sentences)
+    shares.append(part.sentence_shares)
+  bounds = np.cumsum([0, *map(len, tables), len(glue)])
+  table = table_lib.concatenate([*tables, glue])
+  blocks = streaming_features.score(
+    table,
+    _lexicon(pairs, source_words),
+    bounds=bounds,
+    alpha=alpha,
+    memory=count.memory,
+    runner=runner,
+  )
+  table = table_lib.with_features(table, FEATURES, np.concatenate([*blocks]))
+  origin = None
+  if count.provenance:
+    origin = provenance_lib.from_rules(
+      table_lib.stack_rows(origins), np.concatenate(shares), number=sentences
+    )
+  return Extracted(table=table, provenance=origin)
+
+
+_FIELDS = dataclasses.fields(packed_rules.RuleColumns)
+
+
+def _glue(labels, source_words, target_words) -> RuleTable:
+  glue = table_lib.glue_rules(source_words, target_words)
+  return dataclasses.replace(glue, labels=tuple(labels))
+
+
+def _lexicon(pairs: PairCounts, source_words: Vocabulary) -> LexicalTable:
+  return lexical.estimate_lexicon(pairs, source_size=len(source_words))
+
+
+def write(
+  path: str,
+  parts: Iterator[Run],
+  pairs: PairCounts,
+  *,
+  labels: Sequence[str],
+  source_words: Vocabulary,
+  target_words: Vocabulary,
+  sentences: int,
+  alpha: float,
+  count: CountOptions,
+  runner: Runner,
+) -> None:
+  """Like `assemble`, but straight into the table's own format at `path`.
+
+  Rules and all that is kept for each of them go to disk part by part.
+
+  Raises:
+    ValueError: if `count` names no folder to spill to.
+  """
+  if count.spill is None:
+    raise ValueError("writing needs a folder to spill to")
+  on_disk = functools.partial(array_folder.scratch_array, count.spill)
+  glue = _glue(labels, source_words, target_words)
+  with (
+    array_folder.scratch_writer(count.spill, "origins") as origins,
+    native.open_writer(
+      path,
+      labels=labels,
+      source_words=source_words,
+      target_words=target_words,
+    ) as writer,
+  ):
+    bounds = [0]
+    for part in parts:
+      writer.append(packed_rules.unpack(part.rows), part.shares / ONE)
+      bounds.append(bounds[-1] + len(part))
+      origins.append("sentences", part.sentences.flat)
+      origins.append("lengths", part.sentences.lengths)
+      origins.append("shares", part.sentence_shares)
+    writer.append(glue, glue.counts)
+    blocks = streaming_features.score(
+      writer.table(),
+      _lexicon(pairs, source_words),
+      bounds=np.array([*bounds, bounds[-1] + len(glue)]),
+      alpha=alpha,
+      memory=count.memory,
+      runner=runner,
+      allocate=on_disk,
+    )
+    writer.write_features(FEATURES, blocks)
+    if count.provenance:
+      writer.write_provenance(_origin(origins, sentences, on_disk))
+
+
+def _origin(origins, sentences: int, allocate: Allocate) -> Provenance:
+  """The provenance of what was written to `origins`, on disk too."""
+  names = {"sentences": np.int32, "lengths": np.int64, "shares": np.int64}
+  for name, dtype in names.items():  # there may have been no rules
+    origins.append(name, np.zeros(0, dtype))
+  found, lengths, shares = (origins.array(name) for name in names)
+  offsets = allocate("origin_offsets", len(lengths) + 1, np.int64)
+  np.cumsum(lengths, out=offsets[1:])
+  return provenance_lib.from_rules(
+    Ragged(flat=found, offsets=offsets),
+    shares,
+    number=sentences,
+    allocate=allocate,
+  )

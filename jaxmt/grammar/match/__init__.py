@@ -1,0 +1,1 @@
+"""Matching: which rules apply to which spans of a sentence."""

@@ -1,0 +1,110 @@
+"""Growing rows and bounded heaps for `match_kernel`.
+
+Written to be compiled fast, since that is much of a cold start: loops instead
+of assignments to slices, and a sort of our own.
+"""
+
+import numpy as np
+
+from jaxmt.text.kernels import njit
+
+
+@njit
+def grown(rows, needed):
+  """`rows`, or a copy at least twice as long if it has not `needed` rows."""
+  if needed <= len(rows):
+    return rows
+  larger = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), np.int32)
+  for row in range(len(rows)):
+    copy_row(larger, row, rows, row)
+  return larger
+
+
+@njit
+def grown_ends(ends, size):
+  """The same offsets with room for `size` of them, int64."""
+  larger = np.zeros(size, np.int64)
+  for place in range(len(ends)):
+    larger[place] = ends[place]
+  return larger
+
+
+@njit
+def copy_row(out, place, rows, row):
+  """Copies a row of one array to a row of another."""
+  for column in range(rows.shape[1]):
+    out[place, column] = rows[row, column]
+
+
+@njit
+def clear_row(out, row):
+  """Sets a row to -1."""
+  for column in range(out.shape[1]):
+    out[row, column] = -1
+
+
+@njit
+def by_falling_value(values, size):
+  """Places of the first `size` values, largest first, equal ones in order."""
+  order = np.arange(size)
+  sorted_values = values[:size].copy()
+  gap = size
+  while gap > 1:  # Shell's sort: short to compile, fast for some hundreds
+    gap = max((5 * gap - 1) // 11, 1)
+    for last in range(gap, size):
+      item, value = order[last], sorted_values[last]
+      place = last
+      while place >= gap:
+        other = sorted_values[place - gap]
+        if other > value or (other == value and order[place - gap] < item):
+          break
+        sorted_values[place] = other
+        order[place] = order[place - gap]
+        place -= gap
+      order[place], sorted_values[place] = item, value
+  return order
+
+
+@njit
+def largest(values, size):
+  """The largest of the first `size` values, -inf of none."""
+  found = -np.inf
+  for place in range(size):
+    found = max(found, values[place])
+  return found
+
+
+@njit
+def offer(heap, items, size, bound, rule, source):
+  """Puts one application into a min-heap that keeps the best.
+
+  Equal bounds leave the earlier application in place.
+  """
+  if size < len(heap):
+    place = size
+    size += 1
+    while place:
+      parent = (place - 1) >> 1
+      if heap[parent] <= bound:
+        break
+      heap[place] = heap[parent]
+      items[place, 0], items[place, 1] = items[parent, 0], items[parent, 1]
+      place = parent
+  elif bound > heap[0]:
+    place = 0
+    while True:
+      below = 2 * place + 1
+      if below >= size:
+        break
+      if below + 1 < size and heap[below + 1] < heap[below]:
+        below += 1
+      if heap[below] >= bound:
+        break
+      heap[place] = heap[below]
+      items[place, 0], items[place, 1] = items[below, 0], items[below, 1]
+      place = below
+  else:
+    return size
+  heap[place] = bound
+  items[place, 0], items[place, 1] = rule, source
+  return size

@@ -1,0 +1,161 @@
+"""The source sides of a grammar as a trie in flat arrays.
+
+Edges live in one open-addressing hash table keyed by (node, symbol), so that
+building and walking need no sorting and no per-node storage. Substitution is
+fuzzy (any label may fill any site), hence all non-terminals are one symbol
+here; labels are compared during search, as features.
+
+Node `LEXICAL` is the root of Hiero rules and phrase pairs, node `TREE` the root
+of tree-to-string rules, which match constituents only.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
+
+LEXICAL, TREE = 0, 1
+SITE = -1
+_EMPTY = np.int64(-1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Trie:
+  """Source patterns of R rules in N nodes.
+
+  Attributes:
+    keys: `(node << 32) | (symbol + 1)` of each edge or -1, int64 `[H]`, H a
+      power of two.
+    children: the node each edge leads to, int32 `[H]`.
+    end: the node at which a rule's source side ends, -1 for rules that never
+      match by pattern (glue, pass-through, a lone non-terminal), int32 `[R]`.
+    group: rules with equal source side and kind share a number, int32 `[R]`;
+      labels count, so fuzzy patterns hold several groups.
+    num_nodes: N.
+  """
+
+  keys: np.ndarray
+  children: np.ndarray
+  end: np.ndarray
+  group: np.ndarray
+  num_nodes: int
+
+
+def build_trie(table: RuleTable) -> Trie:
+  """Builds the trie of a table's source sides.
+
+  Rules whose source side is empty or a single non-terminal are left out: they
+  would make a cell its own child, and with fuzzy substitution they say nothing
+  the substitution itself does not.
+  """
+  root = np.full(len(table), -1, np.int32)
+  root[table.kind == Kind.HIERO] = LEXICAL
+  root[table.kind == Kind.TREE_TO_STRING] = TREE
+  lengths = table.source.lengths
+  root[lengths == 0] = -1
+  first = (
+    table.source.flat[
+      np.minimum(table.source.offsets[:-1], max(len(table.source.flat) - 1, 0))
+    ]
+    if len(table.source.flat)
+    else np.zeros(len(table), np.int32)
+  )
+  root[(lengths == 1) & (first < 0)] = -1
+  size = _capacity(len(table.source.flat))
+  keys, children, end, num_nodes = _insert(
+    np.asarray(table.source.flat), table.source.offsets, root, size, True
+  )
+  # A second trie, with labels told apart, numbers the source patterns.
+  _, _, group, _ = _insert(
+    np.asarray(table.source.flat), table.source.offsets, root, size, False
+  )
+  return Trie(
+    keys=keys, children=children, end=end, group=group, num_nodes=num_nodes
+  )
+
+
+def _capacity(symbols: int) -> int:
+  return 1 << max(int(2 * symbols + 2).bit_length(), 4)
+
+
+@njit(inline="always")
+def slot(keys, key):
+  """The place of `key`, or of the free slot where it belongs."""
+  mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+  place = np.int64((mixed ^ (mixed >> np.uint64(29))) >> np.uint64(8)) & (
+    len(keys) - 1
+  )
+  while keys[place] != key and keys[place] != _EMPTY:
+    place = (place + 1) & (len(keys) - 1)
+  return place
+
+
+@njit
+def step(keys, children, node, symbol):
+  """The node behind edge `symbol` of `node`, or -1. Sites are `SITE`."""
+  key = (np.int64(node) << 32) | (np.int64(symbol) + np.int64(1 << 30))
+  place = slot(keys, key)
+  return children[place] if keys[place] == key else np.int32(-1)
+
+
+@njit
+def _insert(flat, offsets, root, size, fuzzy):
+  keys = np.full(size, _EMPTY, np.int64)
+  children = np.zeros(size, np.int32)
+  end = np.full(len(root), -1, np.int32)
+  count = 2
+  for rule in range(len(root)):
+    node = root[rule]
+    if node < 0:
+      continue
+    for item in range(offsets[rule], offsets[rule + 1]):
+      symbol = np.int64(flat[item])
+      if fuzzy and symbol < 0:
+        symbol = np.int64(SITE)
+      key = (np.int64(node) << 32) | (symbol + np.int64(1 << 30))
+      place = slot(keys, key)
+      if keys[place] == _EMPTY:
+        keys[place] = key
+        children[place] = count
+        count += 1
+      node = children[place]
+    end[rule] = node
+  return keys, children, end, count
+
+
+def rank_rules(
+  trie: Trie, scores: np.ndarray, lhs: np.ndarray, *, limit: int
+) -> Ragged:
+  """Lists each node's rules, best first, at most `limit` per source pattern.
+
+  Args:
+    trie: N nodes.
+    scores: static score of each rule, `[R]`.
+    lhs: left-hand side label of each rule, `[R]`; patterns with different
+      left-hand sides are limited apart.
+    limit: target sides kept per pattern.
+
+  Returns:
+    Rule ids, int32, N rows, by falling score, ties by rule id.
+  """
+  rules = np.flatnonzero(trie.end >= 0)
+  scores = np.asarray(scores)
+  order = rules[np.lexsort((-scores[rules], lhs[rules], trie.group[rules]))]
+  new = np.ones(len(order), bool)
+  new[1:] = (trie.group[order[1:]] != trie.group[order[:-1]]) | (
+    lhs[order[1:]] != lhs[order[:-1]]
+  )
+  starts = np.flatnonzero(new)
+  rank = np.arange(len(order)) - np.repeat(
+    starts, np.diff(np.append(starts, len(order)))
+  )
+  kept = order[rank < limit]
+  kept = kept[np.lexsort((kept, -scores[kept], trie.end[kept]))]
+  counts = np.bincount(trie.end[kept], minlength=trie.num_nodes)
+  return Ragged(
+    flat=kept.astype(np.int32),
+    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+  )

@@ -1,0 +1,1 @@
+"""Forests and passes over them: inside-outside, k-best, pruning."""

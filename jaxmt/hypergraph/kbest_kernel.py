@@ -1,0 +1,402 @@
+"""The compiled part of `jaxmt.chart.kbest`: lazy enumeration of a forest.
+
+Huang & Chiang (2005), "Better k-best parsing", algorithm 3. The derivations of
+a node are records in falling order of score, made when somebody asks for them:
+a record is an edge with one record of each tail, and its successors take the
+next record of one tail. A combination of ranks is reached once only, because
+a tail may advance only while the tails before it are at their first record.
+
+Counters that are passed on begin as `np.int64(0)`: a literal 0 would have the
+functions they are passed to compiled twice.
+"""
+
+import numpy as np
+
+from jaxmt.hypergraph.kbest_words import (
+  EDGE,
+  KIDS,
+  LEFT,
+  NEXT,
+  RIGHT,
+  code,
+  deeper,
+  grown,
+  rehash,
+  seen_before,
+  spell,
+)
+from jaxmt.text.kernels import njit
+
+# Columns of a node's state and the stages it goes through.
+_STAGE, _HEAP, _FIRST, _LAST, _POPPED, _PLACE = 0, 1, 2, 3, 4, 5
+_NEW, _READY, _OPEN, _DONE, _EMPTY = -1, 1, 2, 3, 4
+
+
+@njit
+def _meld(records, scores, one, two):
+  """Joins two skew heaps; of equal scores the older record comes first."""
+  top = np.int32(-1)
+  above = np.int32(-1)
+  while one >= 0 and two >= 0:
+    if scores[two] > scores[one] or (scores[two] == scores[one] and two < one):
+      one, two = two, one
+    if above < 0:
+      top = one
+    else:
+      records[above, LEFT] = one
+    right = records[one, RIGHT]
+    records[one, RIGHT] = records[one, LEFT]
+    records[one, LEFT] = -1
+    above, one = one, right
+  rest = one if one >= 0 else two
+  if above < 0:
+    return rest
+  records[above, LEFT] = rest
+  return top
+
+
+@njit
+def _larger(records, scores, hashes):
+  """The same records with room for as many again."""
+  # Loops, since assigning to slices takes seconds to compile.
+  size, width = records.shape
+  more = np.empty((2 * size, width), np.int32)
+  values = np.empty(2 * size, np.float64)
+  codes = np.empty((2 * size, 4), np.uint64)
+  for row in range(size):
+    values[row] = scores[row]
+    for column in range(width):
+      more[row, column] = records[row, column]
+    for column in range(4):
+      codes[row, column] = hashes[row, column]
+  return more, values, codes
+
+
+@njit
+def _inside(forest, first, last):
+  """Best score under each node, float64 `[last - first]`."""
+  edge_offsets, tails, score = forest[0], forest[1], forest[2]
+  best = np.empty(last - first)
+  for node in range(first, last):
+    top = -np.inf
+    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+      total = score[edge]
+      for part in range(tails.shape[1]):
+        if tails[edge, part] < 0:
+          break
+        total += best[tails[edge, part] - first]
+      top = max(top, total)
+    best[node - first] = top
+  return best
+
+
+@njit
+def _open_node(node, first, state, used, records, scores, forest, best):
+  """Puts a record of each edge of a node on its heap; returns the number."""
+  edge_offsets, tails, score = forest[0], forest[1], forest[2]
+  heap = np.int32(-1)
+  for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+    total = score[edge]
+    for part in range(tails.shape[1]):
+      if tails[edge, part] < 0:
+        break
+      total += best[tails[edge, part] - first]
+    if not total > -np.inf:  # impossible, or above a node without edges
+      continue
+    for column in range(records.shape[1]):
+      records[used, column] = -1
+    records[used, EDGE] = edge
+    scores[used] = total
+    heap = _meld(records, scores, heap, np.int32(used))
+    used += 1
+  state[node - first, _HEAP] = heap
+  state[node - first, _STAGE] = _READY
+  return used
+
+
+@njit
+def _successor(record, part, used, records, scores, forest):
+  """Makes the record that takes the next one of tail `part`."""
+  for column in range(records.shape[1]):
+    records[used, column] = records[record, column]
+  for column in range(LEFT, KIDS):
+    records[used, column] = -1
+  kid = records[record, KIDS + part]
+  records[used, KIDS + part] = records[kid, NEXT]
+  edge = records[record, EDGE]
+  total = forest[2][edge]
+  for item in range(forest[1].shape[1]):
+    if forest[1][edge, item] < 0:
+      break
+    total += scores[records[used, KIDS + item]]
+  scores[used] = total
+
+
+@njit
+def _push_successors(at, first, used, state, records, scores, forest):
+  """Makes the successors of the record that a node took last.
+
+  Returns:
+    `(asked, used)`: the tail that must give its next record first, or -1; and
+    the number of records.
+  """
+  tails = forest[1]
+  record = state[at, _POPPED]
+  edge = records[record, EDGE]
+  for part in range(state[at, _PLACE], tails.shape[1]):
+    if tails[edge, part] < 0:
+      break
+    below = tails[edge, part] - first
+    kid = records[record, KIDS + part]
+    if records[kid, NEXT] < 0 and state[below, _STAGE] != _EMPTY:
+      state[at, _PLACE] = part
+      return np.int64(tails[edge, part]), used
+    if records[kid, NEXT] >= 0:
+      _successor(record, part, used, records, scores, forest)
+      state[at, _HEAP] = _meld(
+        records, scores, state[at, _HEAP], np.int32(used)
+      )
+      used += 1
+    if kid != state[below, _FIRST]:
+      break
+  state[at, _STAGE] = _READY
+  return np.int64(-1), used
+
+
+@njit
+def _take_best(at, state, records, scores):
+  """Takes the best record off a node's heap, if there is one."""
+  record = state[at, _HEAP]
+  if record < 0:
+    state[at, _STAGE] = _EMPTY
+    return
+  state[at, _HEAP] = _meld(
+    records, scores, records[record, LEFT], records[record, RIGHT]
+  )
+  state[at, _POPPED] = record
+  state[at, _STAGE] = _OPEN
+
+
+@njit
+def _find_kids(at, first, state, records, tails):
+  """Names the tails' first records; returns a tail that has none yet or -1."""
+  record = state[at, _POPPED]
+  edge = records[record, EDGE]
+  for part in range(tails.shape[1]):
+    if tails[edge, part] < 0:
+      break
+    if records[record, KIDS + part] < 0:
+      below = tails[edge, part] - first
+      if state[below, _FIRST] < 0:
+        return np.int64(tails[edge, part])
+      records[record, KIDS + part] = state[below, _FIRST]
+  state[at, _STAGE], state[at, _PLACE] = _DONE, 0
+  return np.int64(-1)
+
+
+@njit
+def _append(at, state, records):
+  """Puts the record that a node took at the end of its list."""
+  record = state[at, _POPPED]
+  if state[at, _LAST] < 0:
+    state[at, _FIRST] = record
+  else:
+    records[state[at, _LAST], NEXT] = record
+  state[at, _LAST] = record
+
+
+@njit
+def _enumerate(first, last, size, unique, limit, forest, target):
+  """The best derivations of one sentence with nodes `first` to `last`.
+
+  Returns:
+    `(found int32 [<= size], records, scores)`: the root's records, best first.
+  """
+  edge_offsets, tails = forest[0], forest[1]
+  arity = tails.shape[1]
+  best = _inside(forest, first, last)
+  state = np.full((last - first, 6), -1, np.int32)
+  records = np.empty((4096, KIDS + arity), np.int32)
+  scores = np.empty(4096, np.float64)
+  hashes = np.empty((4096, 4), np.uint64)
+  slots = np.full((1024, 2), -1, np.int32)
+  one, two = np.empty(64, np.int32), np.empty(64, np.int32)
+  spelling = np.empty((64, 2), np.int64)
+  stack = np.empty(last - first + 1, np.int64)  # a path, so never deeper
+  found = np.empty(size, np.int32)
+  count, used, kept, skipped = 0, np.int64(0), 0, 0
+  top = np.int64(0)
+  stack[top] = last - 1
+  # The node on top of the stack was asked for its next record.
+  while count < size and skipped <= limit:
+    node = stack[top]
+    at = node - first
+    room = arity + 1
+    if state[at, _STAGE] == _NEW:
+      room += edge_offsets[node + 1] - edge_offsets[node]
+    while used + room > len(scores):
+      records, scores, hashes = _larger(records, scores, hashes)
+    asked = np.int64(-1)
+    if state[at, _STAGE] == _NEW:
+      used = _open_node(node, first, state, used, records, scores, forest, best)
+    elif state[at, _STAGE] == _DONE:
+      asked, used = _push_successors(
+        at, first, used, state, records, scores, forest
+      )
+    if asked < 0 and state[at, _STAGE] == _READY:
+      _take_best(at, state, records, scores)
+    if asked < 0 and state[at, _STAGE] == _OPEN:
+      asked = _find_kids(at, first, state, records, tails)
+    if asked >= 0:
+      top += 1
+      stack[top] = asked
+      continue
+    if state[at, _STAGE] == _EMPTY:
+      if top == 0:
+        break
+      top -= 1
+      continue
+    if unique:
+      code(state[at, _POPPED], records, hashes, forest, target)
+      place, one, two, spelling = seen_before(
+        state[at, _POPPED],
+        node,
+        (records, hashes),
+        forest,
+        target,
+        (slots, one, two, spelling, top == 0),
+      )
+      if place < 0:
+        skipped += 1
+        continue
+      slots[place, 0], slots[place, 1] = state[at, _POPPED], node
+      kept += 1
+      if 2 * kept > len(slots):
+        slots = rehash(slots, hashes)
+    _append(at, state, records)
+    if top == 0:
+      found[count] = state[at, _LAST]
+      count += 1
+    else:
+      top -= 1
+  return found[:count], records, scores
+
+
+@njit
+def _preorder(record, records, tails, edges, used, stack):
+  """Appends a record's edges in preorder; returns the grown arrays."""
+  arity = tails.shape[1]
+  top = 1
+  stack[0, 0] = record
+  while top:
+    now = stack[top - 1, 0]
+    top -= 1
+    if used == len(edges):
+      edges = grown(edges, 2 * used)
+    edge = records[now, EDGE]
+    edges[used] = edge
+    used += 1
+    while top + arity > len(stack):
+      stack = deeper(stack)
+    for part in range(arity - 1, -1, -1):
+      if tails[edge, part] >= 0:
+        stack[top, 0] = records[now, KIDS + part]
+        top += 1
+  return used, edges, stack
+
+
+@njit
+def enumerate_forests(
+  sentences, node_offsets, size, unique, limit, forest, target
+):
+  """Enumerates the best derivations of some sentences.
+
+  Args:
+    sentences: (first, one past the last).
+    node_offsets: `Forest.node_offsets`.
+    size: derivations per sentence.
+    unique: whether derivations with words seen before are left out.
+    limit: how many may be left out before the search gives up.
+    forest: (edge_offsets, tails, score float64, rule) of the forest.
+    target: (flat, offsets) of the rules' target sides, and the id of each
+      pass-through word.
+
+  Returns:
+    `(counts int64 [sentences], scores [D], ends int64 [D, 2], edges, words)`:
+    how many derivations each sentence has; their scores; where the edges and
+    the words of each end; the edges and words of all.
+  """
+  low, high = sentences
+  counts = np.zeros(high - low, np.int64)
+  scores = np.empty(size * (high - low), np.float64)
+  ends = np.empty((size * (high - low), 2), np.int64)
+  edges = np.empty(1024, np.int32)
+  words = np.empty(1024, np.int32)
+  spelt = np.empty(64, np.int32)
+  stack = np.empty((64, 2), np.int64)
+  done, num_edges, num_words = 0, np.int64(0), np.int64(0)
+  for row in range(low, high):
+    first, last = node_offsets[row], node_offsets[row + 1]
+    if first == last:
+      continue
+    found, records, totals = _enumerate(
+      first, last, size, unique, limit, forest, target
+    )
+    counts[row - low] = len(found)
+    for record in found:
+      scores[done] = totals[record]
+      length, spelt, stack = spell(
+        record, records, forest, target, spelt, stack
+      )
+      if num_words + length > len(words):
+        words = grown(words, 2 * (num_words + length))
+      for place in range(length):
+        words[num_words + place] = spelt[place]
+      num_words += length
+      num_edges, edges, stack = _preorder(
+        record, records, forest[1], edges, num_edges, stack
+      )
+      ends[done, 0], ends[done, 1] = num_edges, num_words
+      done += 1
+  return (
+    counts,
+    scores[:done],
+    ends[:done],
+    edges[:num_edges],
+    words[:num_words],
+  )
+
+
+@njit
+def link_children(edge_rows, edges, tails):
+  """Children of the edges of derivations in preorder, goal edges left out.
+
+  Args:
+    edge_rows: offsets of the derivations in `edges`, int64 `[D + 1]`.
+    edges: edges in preorder, the goal first, int32 `[T]`.
+    tails: `Forest.tails`.
+
+  Returns:
+    int32 `[T - D, A]`: rows of the result itself, -1 for none.
+  """
+  arity = tails.shape[1]
+  child = np.full((len(edges) - len(edge_rows) + 1, arity), -1, np.int32)
+  stack = np.empty((64, 2), np.int64)
+  out = 0
+  for row in range(len(edge_rows) - 1):
+    top = 0
+    for _ in range(edge_rows[row] + 1, edge_rows[row + 1]):
+      if top:  # the innermost edge that still waits for a child
+        child[stack[top - 1, 0], stack[top - 1, 1]] = out
+        stack[top - 1, 1] += 1
+      if top == len(stack):
+        stack = deeper(stack)
+      stack[top, 0], stack[top, 1] = out, 0
+      top += 1
+      while top and (
+        stack[top - 1, 1] == arity
+        or tails[edges[stack[top - 1, 0] + row + 1], stack[top - 1, 1]] < 0
+      ):
+        top -= 1
+      out += 1
+  return child

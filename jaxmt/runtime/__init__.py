@@ -1,0 +1,1 @@
+"""Devices, processes, checkpoints, progress, caches."""

@@ -1,0 +1,162 @@
+"""Artefacts on disk: folders that are complete or absent, never in between.
+
+An artefact holds named values: arrays (memory-mapped when loaded), lists of
+strings and JSON values, as a folder of `jaxmt.text.array_folder`: written under
+a temporary name, flushed to disk, renamed, and checked when read.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmt.errors import InputError
+from jaxmt.text import array_folder
+
+Values = dict[str, Any]
+
+_NAME = re.compile(r"[A-Za-z0-9_@-]+")
+
+
+class Damaged(Exception):
+  """An artefact does not agree with its manifest; the text says how."""
+
+
+def write(directory: pathlib.Path, values: Mapping[str, Any], meta: dict):
+  """Writes values as the artefact `directory`, atomically.
+
+  The caller holds the artefact's lock: what earlier writers of the same
+  artefact left behind when they were killed is removed.
+
+  Args:
+    directory: the final folder; must not exist. Its parent must.
+    values: arrays, lists of strings without newline, or JSON values.
+    meta: kept in the manifest under "meta".
+  """
+  for stale in directory.parent.glob(f".{directory.name}.*"):
+    shutil.rmtree(stale)
+  with array_folder.open_writer(str(directory)) as folder:
+    folder.meta = {"meta": meta}
+    for name in sorted(values):
+      _write_value(folder, name, values[name])
+
+
+def _write_value(folder: array_folder.FolderWriter, name: str, value: Any):
+  if not _NAME.fullmatch(name):
+    raise ValueError(f"'{name}' cannot name a value of an artefact")
+  if isinstance(value, np.ndarray):
+    if value.dtype.hasobject or not value.ndim:
+      raise ValueError(f"'{name}': {value.dtype} {value.shape} is no column")
+    folder.append(name, value)
+  elif isinstance(value, list) and all(isinstance(x, str) for x in value):
+    folder.write_lines(name, value)
+  else:
+    folder.write_json(name, value)
+
+
+def read(directory: pathlib.Path) -> tuple[Values, dict]:
+  """Returns `(values, meta)` of an artefact after checking every file.
+
+  Raises:
+    Damaged: if a file is missing, cut short or changed.
+  """
+  values = {}
+  try:
+    folder = array_folder.open_folder(str(directory), verify=True)
+    for file in sorted(folder.names):
+      name, _, kind = file.partition(".")
+      take = {"npy": folder.array, "txt": folder.lines, "json": folder.json}
+      values[name] = take[kind](name)
+    return values, folder.meta["meta"]
+  except InputError as error:
+    file = pathlib.Path(error.path or directory).name
+    raise Damaged(f"{file}: {error.cause}") from error
+  except KeyError as error:
+    raise Damaged(f"unknown entry {error}") from error
+
+
+class Partial:
+  """A folder of artefacts by name: what an unfinished stage has done so far.
+
+  One process at a time writes to it. A damaged artefact counts as absent.
+  """
+
+  def __init__(self, folder: pathlib.Path):
+    """Uses `folder`, which is made if it is not there."""
+    self._folder = folder
+    folder.mkdir(parents=True, exist_ok=True)
+
+  def get(self, name: str) -> Values | None:
+    """Returns the values written under a name, None if there are none."""
+    directory = self._folder / name
+    if not directory.exists():
+      return None
+    try:
+      return read(directory)[0]
+    except Damaged:
+      shutil.rmtree(directory)
+      return None
+
+  def put(self, name: str, values: Mapping[str, Any]) -> None:
+    """Writes values under a name, atomically."""
+    self.drop(name)
+    write(self._folder / name, values, {})
+
+  def drop(self, name: str) -> None:
+    """Removes what was written under a name, if anything was."""
+    directory = self._folder / name
+    if not directory.exists():
+      return
+    # Renamed first: a half-removed folder must not look like an artefact.
+    doomed = directory.with_name(f".{name}.dropped")
+    shutil.rmtree(doomed, ignore_errors=True)
+    os.rename(directory, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def file_digest(path: pathlib.Path | str) -> str:
+  """Returns the SHA-256 of a file's bytes."""
+  try:
+    with open(path, "rb") as stream:
+      return hashlib.file_digest(stream, "sha256").hexdigest()
+  except OSError as error:
+    cause = (error.strerror or "unreadable").lower()
+    raise InputError(cause, path=str(path)) from error
+
+
+@contextlib.contextmanager
+def lock(path: pathlib.Path, *, wait: bool, what: str) -> Iterator[None]:
+  """Holds an exclusive lock; the kernel releases it even after SIGKILL.
+
+  Args:
+    path: the lock file; it stays there, with the holder's process id inside.
+    wait: wait for another holder to finish, or raise.
+    what: what is locked, for the message.
+
+  Raises:
+    InputError: if another process holds it and `wait` is False.
+  """
+  with open(path, "a+") as handle:
+    try:
+      fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+      handle.seek(0)
+      holder = handle.read().strip() or "unknown"
+      if not wait:
+        raise InputError(
+          f"{what} is in use by process {holder}; "
+          "wait for it to end, or choose another"
+        ) from error
+      fcntl.flock(handle, fcntl.LOCK_EX)
+    handle.seek(0)
+    handle.truncate()
+    handle.write(str(os.getpid()))
+    handle.flush()
+    yield

@@ -1,0 +1,1 @@
+"""Text on the host: files, vocabularies, trees, links, ragged arrays."""

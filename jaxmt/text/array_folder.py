@@ -1,0 +1,342 @@
+"""Folders of memory-mapped arrays, written in pieces, whole or absent.
+
+    manifest.json      what it is, and size and CRC-32 of every other file
+    NAME.npy           an array
+    NAME.txt           strings, one a line
+    NAME.json          anything else that JSON can say
+
+A folder is written under a temporary name, flushed to disk and renamed.
+Arrays grow by appending, so what does not fit into memory can be written part
+by part. Opening maps the arrays; it reads them only to check their sums, which
+can be left out.
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from jaxmt.errors import InputError
+from jaxmt.text import files
+
+MANIFEST = "manifest.json"
+
+# (name, size, type) -> an array of zeros, in memory or on disk.
+Allocate = Callable[[str, int, type], np.ndarray]
+
+
+def in_memory(name: str, size: int, dtype: type) -> np.ndarray:
+  """Returns an array of zeros in memory; an `Allocate`."""
+  del name
+  return np.zeros(size, dtype)
+
+
+class ColumnFile:
+  """A `.npy` file that grows by appending rows."""
+
+  def __init__(self, path: pathlib.Path, first: np.ndarray):
+    """Makes the file with the type and row shape of `first`, no rows yet."""
+    self.path = path
+    self.rows = 0
+    self._dtype = first.dtype.newbyteorder("<")
+    self._shape = first.shape[1:]
+    self._out: BinaryIO = open(path, "wb")
+    self._write_header()
+
+  def _write_header(self) -> None:
+    # NumPy pads the header so that it keeps its size while the array grows.
+    np.lib.format.write_array_header_1_0(
+      self._out,
+      {
+        "descr": np.lib.format.dtype_to_descr(self._dtype),
+        "fortran_order": False,
+        "shape": (self.rows, *self._shape),
+      },
+    )
+
+  def append(self, rows: np.ndarray) -> None:
+    """Writes more rows, `[n, ...]`."""
+    if rows.shape[1:] != self._shape or rows.dtype != self._dtype:
+      raise ValueError(
+        f"{self.path.name}: {rows.dtype} {rows.shape} after"
+        f" {self._dtype} {self._shape}"
+      )
+    if rows.size:
+      self._out.write(np.ascontiguousarray(rows, self._dtype).data.cast("B"))
+    self.rows += len(rows)
+
+  def finish(self) -> None:
+    """Completes the header and flushes to disk."""
+    if not self._out.closed:
+      self._out.seek(0)
+      self._write_header()
+      self._out.flush()
+      os.fsync(self._out.fileno())
+      self._out.close()
+
+  def close(self) -> None:
+    """Gives the file up."""
+    self._out.close()
+
+
+def _load(path: pathlib.Path) -> np.ndarray:
+  array = np.load(path, mmap_mode="r", allow_pickle=False)
+  # A plain array over the map: no subclass inside kernels.
+  return np.asarray(array) if array.size else np.array(array)
+
+
+class FolderWriter:
+  """A folder in the making; see `open_writer`."""
+
+  def __init__(self, folder: pathlib.Path):
+    self._folder = folder
+    self._columns: dict[str, ColumnFile] = {}
+    self._names: list[str] = []
+    self.meta: dict[str, Any] = {}
+
+  def append(self, name: str, rows: np.ndarray) -> None:
+    """Appends rows to the array `name`, which begins with the first call."""
+    if name not in self._columns:
+      path = self._folder / f"{name}.npy"
+      self._columns[name] = ColumnFile(path, rows)
+    self._columns[name].append(rows)
+
+  def rows(self, name: str) -> int:
+    """Returns how many rows the array has so far."""
+    return self._columns[name].rows if name in self._columns else 0
+
+  def array(self, name: str) -> np.ndarray:
+    """Ends an array and returns it, memory-mapped."""
+    self._columns[name].finish()
+    return _load(self._columns[name].path)
+
+  def write_lines(self, name: str, lines: Sequence[str]) -> None:
+    """Writes strings without newline."""
+    if any("\n" in line for line in lines):
+      raise ValueError(f"{name}: a string holds a newline")
+    files.write_lines(str(self._folder / f"{name}.txt"), list(lines))
+    self._names.append(f"{name}.txt")
+
+  def write_json(self, name: str, value: Any) -> None:
+    """Writes a JSON value."""
+    text = json.dumps(value, ensure_ascii=False)
+    files.write_text(str(self._folder / f"{name}.json"), text)
+    self._names.append(f"{name}.json")
+
+  def finish(self) -> None:
+    """Completes the files and writes the manifest."""
+    for column in self._columns.values():
+      column.finish()
+    names = sorted([*self._names, *(f"{name}.npy" for name in self._columns)])
+    sums = _checksums(self._folder, names)
+    entries = {
+      name: {"bytes": (self._folder / name).stat().st_size, "crc32": value}
+      for name, value in zip(names, sums, strict=True)
+    }
+    text = json.dumps({**self.meta, "files": entries}, indent=1) + "\n"
+    files.write_text(str(self._folder / MANIFEST), text)
+
+  def close(self) -> None:
+    """Closes every file."""
+    for column in self._columns.values():
+      column.close()
+
+
+@contextlib.contextmanager
+def open_writer(path: str) -> Iterator[FolderWriter]:
+  """Makes a folder that appears, whole, only on success.
+
+  An older folder with a manifest is replaced; anything else at `path` is not.
+
+  Raises:
+    InputError: if something else is there, or writing fails.
+  """
+  target = pathlib.Path(path)
+  if os.path.lexists(target) and not (target / MANIFEST).is_file():
+    raise InputError("exists already and is something else", path=path)
+  temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+  try:
+    temporary.mkdir()
+    writer = FolderWriter(temporary)
+    try:
+      yield writer
+      writer.finish()
+    finally:
+      writer.close()
+    _put_in_place(temporary, target)
+  except OSError as error:
+    cause = (error.strerror or str(error)).lower()
+    raise InputError(cause, path=path) from error
+  finally:
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put_in_place(temporary: pathlib.Path, target: pathlib.Path) -> None:
+  files.sync_directory(temporary)
+  old = target.with_name(f".{target.name}.{os.getpid()}.old")
+  if target.exists():
+    os.rename(target, old)
+  os.rename(temporary, target)
+  files.sync_directory(target.parent)
+  shutil.rmtree(old, ignore_errors=True)
+
+
+def _checksums(folder: pathlib.Path, names: Sequence[str]) -> list[int]:
+  """The CRC-32 of files, several at once."""
+  with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    return list(pool.map(lambda name: _checksum(folder / name), names))
+
+
+def _checksum(path: pathlib.Path) -> int:
+  value = 0
+  with open(path, "rb") as stream:
+    while block := stream.read(1 << 22):
+      value = zlib.crc32(block, value)
+  return value
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Folder:
+  """An opened folder.
+
+  Attributes:
+    path: where it is.
+    meta: what else the manifest says.
+    names: its files.
+  """
+
+  path: str
+  meta: Mapping[str, Any]
+  names: frozenset[str]
+
+  def array(self, name: str) -> np.ndarray:
+    """Returns an array, memory-mapped and read-only."""
+    file = self._file(f"{name}.npy")
+    try:
+      return _load(pathlib.Path(file))
+    except (OSError, ValueError) as error:
+      raise InputError("not an array", path=file) from error
+
+  def lines(self, name: str) -> list[str]:
+    """Returns strings."""
+    return files.read_lines(self._file(f"{name}.txt"))
+
+  def json(self, name: str) -> Any:
+    """Returns a JSON value."""
+    file = self._file(f"{name}.json")
+    try:
+      return json.loads(files.read_text(file))
+    except ValueError as error:
+      raise InputError(f"not JSON: {error}", path=file) from error
+
+  def _file(self, name: str) -> str:
+    if name not in self.names:
+      raise InputError(f"lacks {name}", path=os.path.join(self.path, MANIFEST))
+    return os.path.join(self.path, name)
+
+
+def is_folder(path: str) -> bool:
+  """Whether `path` is a folder with a manifest."""
+  return (pathlib.Path(path) / MANIFEST).is_file()
+
+
+def open_folder(path: str, *, verify: bool) -> Folder:
+  """Opens a folder and compares its files with the manifest.
+
+  Args:
+    path: the folder.
+    verify: compare checksums too, which reads every file once.
+
+  Raises:
+    InputError: naming the file that is missing, cut short or changed.
+  """
+  folder = pathlib.Path(path)
+  manifest_path = str(folder / MANIFEST)
+  text = files.read_text(manifest_path)
+  try:
+    manifest = json.loads(text)
+    entries = {
+      name: (int(entry["bytes"]), int(entry["crc32"]))
+      for name, entry in manifest.pop("files").items()
+    }
+  except (ValueError, KeyError, TypeError, AttributeError) as error:
+    raise InputError("not a manifest", path=manifest_path) from error
+  for name, (size, _) in entries.items():
+    file = folder / name
+    if not file.is_file():
+      raise InputError("missing", path=str(file))
+    found = file.stat().st_size
+    if found != size:
+      raise InputError(f"has {found} bytes, not {size}", path=str(file))
+  if verify:
+    sums = _checksums(folder, list(entries))
+    for name, value in zip(entries, sums, strict=True):
+      if value != entries[name][1]:
+        raise InputError("has been changed", path=str(folder / name))
+  return Folder(path=path, meta=manifest, names=frozenset(entries))
+
+
+@contextlib.contextmanager
+def scratch(near: str) -> Iterator[str]:
+  """Makes a temporary folder beside `near` and removes it afterwards."""
+  parent = os.path.dirname(os.path.abspath(near))
+  try:
+    name = tempfile.mkdtemp(prefix=".scratch.", dir=parent)
+  except OSError as error:
+    cause = (error.strerror or str(error)).lower()
+    raise InputError(cause, path=parent) from error
+  try:
+    yield name
+  finally:
+    shutil.rmtree(name, ignore_errors=True)
+
+
+def spill(
+  scratch_folder: str, name: str, arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+  """Writes arrays into a scratch folder and returns them memory-mapped."""
+  folder = pathlib.Path(scratch_folder) / name
+  mapped = {}
+  try:
+    folder.mkdir()
+    for key, array in arrays.items():
+      path = folder / f"{key}.npy"
+      np.save(path, array, allow_pickle=False)
+      mapped[key] = _load(path)
+  except OSError as error:
+    cause = (error.strerror or str(error)).lower()
+    raise InputError(f"cannot spill: {cause}", path=str(folder)) from error
+  return mapped
+
+
+@contextlib.contextmanager
+def scratch_writer(scratch_folder: str, name: str) -> Iterator[FolderWriter]:
+  """Gives a writer of growing arrays in a scratch folder."""
+  folder = pathlib.Path(scratch_folder) / name
+  folder.mkdir()
+  writer = FolderWriter(folder)
+  try:
+    yield writer
+  finally:
+    writer.close()
+
+
+def scratch_array(
+  scratch_folder: str, name: str, size: int, dtype: type
+) -> np.ndarray:
+  """Returns an array of zeros that lies in a scratch folder, not in memory."""
+  if not size:  # an empty file cannot be mapped
+    return np.zeros(size, dtype)
+  path = pathlib.Path(scratch_folder) / f"{name}.npy"
+  return np.asarray(
+    np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(size,))
+  )

@@ -1,0 +1,120 @@
+"""Left-heavy binarisation of trees, and its exact inverse.
+
+A node with more than two children gets intermediate nodes over its left part,
+marked with `@`:
+
+    (A c1 c2 c3 c4)  ->  (A (@A (@A c1 c2) c3) c4)
+
+In preorder the intermediate nodes of A come right after A, so the new order is
+the old one with n - 2 nodes inserted behind every node of n > 2 children, and
+all columns follow from where each old node went. Labels that begin with `@`
+already are refused, since the inverse could not tell them apart.
+"""
+
+import numpy as np
+
+from jaxmt.errors import InputError
+from jaxmt.text import trees as tree_columns
+from jaxmt.text.trees import Trees
+
+MARK = "@"
+
+
+def binarize_left_heavy(trees: Trees, *, path: str | None = None) -> Trees:
+  """Returns the trees with at most two children per node.
+
+  Args:
+    trees: any trees whose labels do not begin with `MARK`.
+    path: the file of the trees, for error messages.
+
+  Raises:
+    InputError: naming file and line of the first label beginning with `MARK`.
+  """
+  marked = _marked(trees)
+  if marked.any():
+    _refuse(trees, marked, "begins with the mark of binarised trees", path)
+  families = tree_columns.children(trees)
+  extra = np.maximum(families.lengths - 2, 0)  # [M]
+  moved = _moved(1 + extra)  # [M + 1], where the old nodes go
+  sentence = np.repeat(trees.offsets[:-1], np.diff(trees.offsets))
+
+  size = np.empty(moved[-1], np.int32)
+  node = np.arange(len(trees.size))
+  size[moved[:-1]] = moved[node + trees.size] - moved[:-1]
+  # Intermediate node k = 1 .. n-2 covers all but the last k children: its
+  # subtree ends where child n - k (from 0) begins.
+  owner = np.repeat(node, extra)  # [E]
+  step = np.arange(len(owner)) - np.repeat(np.cumsum(extra) - extra, extra) + 1
+  place = moved[owner] + step
+  follower = families.flat[families.offsets[owner + 1] - step]
+  size[place] = moved[follower + sentence[owner]] - place
+
+  used, which = np.unique(trees.label[owner], return_inverse=True)
+  names = {name: number for number, name in enumerate(trees.labels)}
+  number = np.array(
+    [names.setdefault(MARK + trees.labels[old], len(names)) for old in used],
+    np.int32,
+  )
+  label = np.empty(moved[-1], np.int32)
+  label[moved[:-1]] = trees.label
+  label[place] = number[which]
+  return tree_columns.assemble(
+    labels=tuple(names),
+    vocabulary=trees.vocabulary,
+    offsets=moved[trees.offsets],
+    label=label,
+    size=size,
+    word=trees.words.flat,
+  )
+
+
+def unbinarize(trees: Trees, *, path: str | None = None) -> Trees:
+  """Returns the trees without the nodes whose label begins with `MARK`.
+
+  Their children move up in their place. This undoes `binarize_left_heavy` and
+  any other binarisation that marks its nodes so.
+
+  Raises:
+    InputError: if a marked node is a root or holds a word.
+  """
+  marked = _marked(trees)
+  _refuse(trees, marked & (trees.parent < 0), "stands at the root", path)
+  _refuse(trees, marked & (trees.size == 1), "holds a word", path)
+  moved = _moved(~marked)
+  node = np.arange(len(trees.size))
+  size = moved[node + trees.size] - moved[:-1]
+  keep = np.array([not name.startswith(MARK) for name in trees.labels], bool)
+  number = np.cumsum(keep) - 1
+  return tree_columns.assemble(
+    labels=[
+      name for name, kept in zip(trees.labels, keep, strict=True) if kept
+    ],
+    vocabulary=trees.vocabulary,
+    offsets=moved[trees.offsets],
+    label=number[trees.label[~marked]].astype(np.int32),
+    size=size[~marked].astype(np.int32),
+    word=trees.words.flat,
+  )
+
+
+def _moved(counts: np.ndarray) -> np.ndarray:
+  """New places of nodes of which `counts` copies are laid out; `[M + 1]`."""
+  return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def _marked(trees: Trees) -> np.ndarray:
+  """Which nodes' labels begin with `MARK`, bool `[M]`."""
+  names = np.array([name.startswith(MARK) for name in trees.labels], np.bool_)
+  return names[trees.label]
+
+
+def _refuse(
+  trees: Trees, where: np.ndarray, cause: str, path: str | None
+) -> None:
+  """Raises at the first node of `where`, if there is one."""
+  if not where.any():
+    return
+  node = int(np.argmax(where))
+  row = int(np.searchsorted(trees.offsets, node, side="right")) - 1
+  name = trees.labels[trees.label[node]]
+  raise InputError(f"label '{name}' {cause}", path=path, line=row + 1)

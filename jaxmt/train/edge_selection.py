@@ -1,0 +1,355 @@
+"""Which derivations of a forest are learned from, and how much each counts.
+
+`select` gives every edge of the forests of a loss-augmented search a weight:
+
+- "viterbi": 1 on the edges of d̂, equation (7);
+- "nbest": the posteriors of the n best derivations, whose augmented scores are
+  computed exactly: model score - α1 Σ l(rank) - α2 goodness of the string;
+- "forest": edge posteriors under the edges' augmented scores.
+
+Derivations whose string is not near the reference are left out first: a root
+edge whose kept derivation (see `kept`) is not admissible. For the kept
+derivations themselves all of this is exact. In the forest, other derivations
+are approximated: an edge adds what it adds to the kept derivations of its
+tails, because goodness is a ratio of sums, not a sum over edges, and a
+derivation merged into another shares its rank and its admissibility.
+
+Goodness other than "bleu" cannot be told from what hypotheses carry; inside the
+search something like it stands in (`augmentations.GOODNESS`). At the root edges
+whole strings are known: there the exact value replaces it.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.decode.model import Model, Source
+from jaxmt.hypergraph import forest_posteriors, kbest
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.metrics import base
+from jaxmt.metrics.registry import METRICS
+from jaxmt.text import ragged, vocabulary
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import derivation_losses
+from jaxmt.train import viterbi as kept_lib
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.viterbi import Kept
+
+_OUT = -1e30  # finite, for sums of several
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Selection:
+  """What was chosen from the forests of B sentences.
+
+  Attributes:
+    weights: how often each edge counts, float64 `[E]`.
+    admissible: sentences that have a derivation to learn from, bool `[B]`.
+    searched: best model score in the forest, float64 `[B]`; nan without one.
+    model: model score of the best derivation chosen, float64 `[B]`; nan if
+      there is none.
+    augmented: its augmented score, float64 `[B]`; nan if there is none.
+    nearest: the best derivation by augmented score whether admissible or not:
+      its edges in B rows, int64.
+  """
+
+  weights: np.ndarray
+  admissible: np.ndarray
+  searched: np.ndarray
+  model: np.ndarray
+  augmented: np.ndarray
+  nearest: Ragged
+
+
+def encode_references(model: Model, source: Source, lines) -> Ragged:
+  """Numbers the words of references as derivations number theirs.
+
+  Target words have their ids, words that can be copied from the source follow
+  (as in `derivation.Yields`), then those no derivation can write.
+  """
+  ids, words = vocabulary.intern(lines)
+  size = len(model.table.target_words)
+  known = model.table.target_words.index
+  copied = {word: size + n for n, word in enumerate(source.words)}
+  after = size + len(source.words)
+  numbers = np.array(
+    [known.get(w, copied.get(w, after + n)) for n, w in enumerate(words)],
+    np.int32,
+  )
+  return Ragged(flat=numbers[ids.flat], offsets=ids.offsets)
+
+
+def same_words(model: Model, source: Source, strings: Ragged) -> Ragged:
+  """Gives copied words that the table knows too the table's ids."""
+  size = len(model.table.target_words)
+  find = model.table.target_words.index.get
+  copied = np.flatnonzero(strings.flat >= size)
+  if not len(copied):
+    return strings
+  flat = np.array(strings.flat)
+  flat[copied] = [
+    find(source.words[number - size], number)
+    for number in flat[copied].tolist()
+  ]
+  return Ragged(flat=flat, offsets=strings.offsets)
+
+
+def select(
+  model: Model,
+  source: Source,
+  forest: Forest,
+  references: Ragged,
+  config: ThetaConfig,
+) -> Selection:
+  """Selects from the forests of a loss-augmented search.
+
+  Args:
+    model: the rules.
+    source: B sentences.
+    forest: their forests, with augmented scores.
+    references: one for each, from `encode_references`, B rows.
+    config: see `ThetaConfig`.
+  """
+  scores = forest.score if forest.augmented is None else forest.augmented
+  scores = scores.astype(np.float64)
+  kept = kept_lib.keep(forest, scores)
+  edges, sentence = kept_lib.root_edges(forest)
+  strings = kept_lib.spell(model, forest, kept, edges)
+  strings = same_words(model, source, strings)
+  if config.goodness != "bleu" and forest.augmented is not None:
+    paths = kept_lib.derivation_edges(forest, kept, edges)
+    exact = _sums(forest.score, paths)
+    exact -= _loss(forest, paths, strings, references, sentence, config)
+    scores[edges] += exact - kept.total[edges]
+    kept.total[edges] = exact
+  near = derivation_losses.admissible(
+    strings, references, sentence, share=config.constraint
+  )
+  return _weighed(
+    model,
+    source,
+    forest,
+    references,
+    config,
+    scores,
+    kept,
+    (edges, sentence, near),
+  )
+
+
+def select_all(
+  model: Model, source: Source, forest: Forest, config: ThetaConfig
+) -> Selection:
+  """Selects by model score alone, from forests where everything may be used.
+
+  The forests of forced decoding have no other derivations (equations 4, 5).
+  """
+  scores = forest.score.astype(np.float64)
+  kept = kept_lib.keep(forest, scores)
+  edges, sentence = kept_lib.root_edges(forest)
+  near = np.ones(len(edges), np.bool_)
+  return _weighed(
+    model,
+    source,
+    forest,
+    None,
+    config,
+    scores,
+    kept,
+    (edges, sentence, near),
+  )
+
+
+def _weighed(
+  model, source, forest, references, config, scores, kept, roots
+) -> Selection:
+  edges, sentence, near = roots
+  batch = len(forest)
+  nearest = _argmax(kept.total[edges], sentence, batch)
+  allowed = np.where(near, kept.total[edges], -np.inf)
+  chosen = _argmax(allowed, sentence, batch)
+  scores = scores.copy()
+  scores[edges[~near]] = -np.inf
+  there = chosen >= 0
+  weights = np.zeros(len(forest.rule))
+  if config.counts == "forest":
+    weights, _ = forest_posteriors.posteriors(
+      forest, scores, scale=config.posterior_scale
+    )
+  elif config.counts == "nbest":
+    weights, listed = _nbest_weights(
+      model, source, forest, references, config, scores
+    )
+    there = there & listed
+  top = np.full(batch, np.nan)
+  top[there] = kept.total[edges[chosen[there]]]
+  paths = kept_lib.derivation_edges(forest, kept, edges[chosen[there]])
+  if config.counts == "viterbi":
+    weights[paths.flat] = 1.0  # a tree: no edge twice
+  first = np.full(batch, np.nan)
+  first[there] = _sums(forest.score, paths)
+  plain = kept_lib.keep(forest, forest.score)
+  last = forest.node_offsets[1:] - 1
+  some = np.diff(forest.node_offsets) > 0
+  searched = np.full(batch, np.nan)
+  searched[some] = plain.inside[last[some]]
+  return Selection(
+    weights=weights,
+    admissible=there,
+    searched=searched,
+    model=first,
+    augmented=top,
+    nearest=_rows_of(forest, kept, edges, nearest),
+  )
+
+
+def _argmax(values, sentence, batch: int) -> np.ndarray:
+  """Place of each sentence's largest value, the first of equals; -1: none."""
+  order = np.lexsort((np.arange(len(values)), -values, sentence))
+  out = np.full(batch, -1, np.int64)
+  rows, first = np.unique(sentence[order], return_index=True)
+  places = order[first]
+  possible = values[places] > -np.inf
+  out[rows[possible]] = places[possible]
+  return out
+
+
+def best_bleu(
+  model: Model,
+  source: Source,
+  forest: Forest,
+  references: Ragged,
+  config: ThetaConfig,
+) -> Selection:
+  """Selects the best sentence BLEU (BLEU+1) of each n-best list.
+
+  Of equally good strings the one of the better model score is taken. There is
+  no constraint: the best of a bad list is used too.
+  """
+  found = kbest.best(model, source, forest, size=config.nbest)
+  words = same_words(model, source, found.words)
+  metric = METRICS["bleu+1"]
+  counts = np.ones(len(references), np.int64)
+  known = metric.prepare(base.make_references(references, counts))
+  values = metric.statistics(known, words, found.sentence, threads=1)
+  bleu = np.asarray(metric.sentence_score(values), np.float64)
+  return _chosen_of(forest, found, bleu)
+
+
+def _chosen_of(
+  forest: Forest, found: kbest.KBest, merit: np.ndarray
+) -> Selection:
+  """Selects the listed derivation of most merit, the first of equals.
+
+  Args:
+    forest: B sentences.
+    found: their n-best derivations by model score, D in all.
+    merit: of each derivation, `[D]`.
+  """
+  best = _argmax(merit, found.sentence, len(forest))
+  there = best >= 0
+  paths = ragged.select(found.edges, best[there])
+  weights = np.zeros(len(forest.rule))
+  weights[paths.flat] = 1.0
+  lengths = np.zeros(len(forest), np.int64)
+  lengths[there] = paths.lengths
+  score = np.full(len(forest), np.nan)
+  score[there] = found.score[best[there]]
+  searched = np.full(len(forest), np.nan)
+  searched[there] = found.score[found.offsets[:-1][there]]
+  return Selection(
+    weights=weights,
+    admissible=there,
+    searched=searched,
+    model=score,
+    augmented=score,
+    nearest=Ragged(
+      flat=paths.flat.astype(np.int64),
+      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    ),
+  )
+
+
+def _sums(values, rows: Ragged) -> np.ndarray:
+  sums = np.add.reduceat(
+    values[rows.flat].astype(np.float64), rows.offsets[:-1]
+  )
+  return sums if len(rows) else np.zeros(0)
+
+
+def _rows_of(forest: Forest, kept: Kept, edges, places) -> Ragged:
+  """Edges of the kept derivations of root edges; no row where place is -1."""
+  there = places >= 0
+  found = kept_lib.derivation_edges(forest, kept, edges[places[there]])
+  lengths = np.zeros(len(places), np.int64)
+  lengths[there] = found.lengths
+  ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  return Ragged(flat=found.flat, offsets=ends)
+
+
+def _nbest_weights(model, source, forest, references, config, scores):
+  """Edge weights from the posteriors of exactly scored n-best derivations.
+
+  Returns:
+    Weights, float64 `[E]`, and which sentences have an admissible derivation
+    among the n best, bool `[B]`.
+  """
+  found = kbest.best(
+    model,
+    source,
+    forest,
+    size=config.nbest,
+    scores=np.maximum(scores, _OUT),
+  )
+  exact = kbest.features(found, forest.score)
+  exact[found.score < _OUT / 2] = -np.inf
+  sentence = found.sentence
+  if references is not None:
+    words = same_words(model, source, found.words)
+    if forest.augmented is not None:
+      exact -= _loss(forest, found.edges, words, references, sentence, config)
+    near = derivation_losses.admissible(
+      words, references, sentence, share=config.constraint
+    )
+    exact[~near] = -np.inf
+  exact *= config.posterior_scale
+  top = np.full(len(forest), -np.inf)
+  np.maximum.at(top, sentence, exact)
+  use = exact > -np.inf
+  value = np.zeros(len(exact))
+  value[use] = np.exp(exact[use] - top[sentence[use]])
+  total = np.bincount(sentence, value, minlength=len(forest))
+  value /= np.where(total > 0, total, 1.0)[sentence]
+  spread = np.repeat(value, found.edges.lengths)
+  weights = np.bincount(found.edges.flat, spread, minlength=len(forest.rule))
+  return weights, total > 0
+
+
+def _loss(forest, edges, strings, references, sentence, config):
+  """Equation (8) of derivations given by their edges and words, `[D]`."""
+  loss = config.alpha1 * beam_losses(forest, edges, config)
+  if config.alpha2:
+    good = derivation_losses.goodness(config.goodness)
+    loss += config.alpha2 * good(strings, references, sentence)
+  return loss
+
+
+def beam_losses(
+  forest: Forest, edges: Ragged, config: ThetaConfig
+) -> np.ndarray:
+  """loss_beam of derivations given by their edges, the goal's left out, `[D]`.
+
+  The rank of a part is that of its node: of the hypothesis it was merged into.
+  As in the search, hypotheses that differ by rounding only share a rank.
+  """
+  heads = np.searchsorted(forest.edge_offsets, edges.flat, side="right") - 1
+  ends = forest.node_offsets[1:]
+  row = np.searchsorted(forest.node_offsets, heads, side="right") - 1
+  below = heads != ends[row] - 1
+  seen = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
+  ranks = Ragged(
+    flat=forest.rank[heads[below]] + 1, offsets=seen[edges.offsets]
+  )
+  return derivation_losses.derivation_beam_loss(
+    ranks, k=config.k, margin=config.margin, cost=config.cost
+  )

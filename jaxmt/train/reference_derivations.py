@@ -1,0 +1,162 @@
+"""Derivations one would want: of the reference, or of something near it."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.forced import forced as force
+from jaxmt.decode.model import Model, Source, select_source
+from jaxmt.hypergraph import forest as forest_lib
+from jaxmt.hypergraph import kbest
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph.kbest import KBest
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import derivation_losses, edge_selection, viterbi
+
+_CLOSE = 50.0  # weight of goodness that outweighs most model scores
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted:
+  """A derivation near the reference for each of B sentences.
+
+  Attributes:
+    derivations: the derivations.
+    exact: whether it yields the reference itself, bool `[B]`.
+    distance: words of edit distance to it, float64 `[B]`.
+  """
+
+  derivations: Derivations
+  exact: np.ndarray
+  distance: np.ndarray
+
+
+def reference_like(
+  model: Model,
+  source: Source,
+  references: Sequence[str],
+  *,
+  config: DecodeConfig,
+) -> Wanted:
+  """Finds the best derivation of the reference, or of something near it.
+
+  Where forced decoding reaches the reference that is its best derivation by
+  model score; elsewhere the best of a search that goes for goodness.
+
+  Args:
+    model: rules and weights.
+    source: B sentences.
+    references: B lines.
+    config: how to search for near ones.
+  """
+  forced = force.force(model, source, references)
+  first = kbest.best(model, source, forced.forest, size=1)
+  found = kbest.derivations(forced.forest, first)
+  rows = [found] if len(found) else []
+  order = np.full(len(source), -1, np.int64)
+  order[np.flatnonzero(forced.reached)] = np.arange(forced.reached.sum())
+  distance = np.zeros(len(source))
+  missed = np.flatnonzero(~forced.reached)
+  if len(missed):
+    lines = [references[row] for row in missed.tolist()]
+    near, there, distance[missed] = _nearest(
+      model, select_source(source, missed), lines, config
+    )
+    order[missed[there]] = len(found) + np.arange(there.sum())
+    rows.append(near)
+  return Wanted(
+    derivations=_ordered(rows, order, model.arity),
+    exact=forced.reached,
+    distance=distance,
+  )
+
+
+def _nearest(model, source, lines, config):
+  """Derivations, which sentences have one, and how far they are."""
+  search = dataclasses.replace(config.search, forest=True)
+  config = dataclasses.replace(config, search=search)
+  extra = augmentations.loss_augmented(beam_weight=0.0, goodness_weight=_CLOSE)
+  references = edge_selection.encode_references(model, source, lines)
+  parts, order = [], np.full(len(source), -1, np.int64)
+  distance = np.full(len(source), np.nan)
+  size = 0
+  for results in decoder.decode(
+    model, source, config=config, augmentation=extra, references=lines
+  ):
+    for result in results:
+      grown = forest_lib.extract(model, result)
+      some, strings, there = _best_edges(model, result, grown)
+      rows = result.rows[there]
+      own = ragged.select(references, rows)
+      distance[rows] = derivation_losses.edit_distances(
+        strings, own, np.arange(len(rows))
+      )
+      order[rows] = size + np.arange(len(rows))
+      size += len(rows)
+      parts.append(kbest.derivations(grown, some))
+  there = order >= 0
+  return _ordered(parts, order[there], model.arity), there, distance
+
+
+def _best_edges(model: Model, result: Result, grown: Forest):
+  """The best derivation of each sentence by augmented score."""
+  scores = grown.augmented if grown.augmented is not None else grown.score
+  held = viterbi.keep(grown, scores)
+  there = np.flatnonzero(np.diff(grown.node_offsets) > 0)
+  roots = held.best[grown.node_offsets[there + 1] - 1]
+  edges = viterbi.derivation_edges(grown, held, roots)
+  strings = edge_selection.same_words(
+    model, result.source, viterbi.spell(model, grown, held, roots)
+  )
+  total = np.array([grown.score[row].sum() for row in _rows(edges)])
+  found = KBest(
+    offsets=np.arange(len(there) + 1),
+    score=total,
+    edges=Ragged(flat=edges.flat.astype(np.int32), offsets=edges.offsets),
+    words=strings,
+  )
+  return found, strings, there
+
+
+def _rows(edges: Ragged):
+  return (edges[row] for row in range(len(edges)))
+
+
+def _ordered(
+  parts: Sequence[Derivations], order: np.ndarray, arity: int
+) -> Derivations:
+  """Derivations of several parts in an order; an empty one for -1."""
+  starts, columns, scores, base = [], [], [], 0
+  for part in parts:
+    starts.append(part.offsets[:-1] + base)
+    child = np.where(part.child >= 0, part.child + base, -1)
+    columns.append((part.rule, part.begin, part.end, child))
+    scores.append(part.score)
+    base += len(part.rule)
+  ends = np.append(np.concatenate([np.zeros(0, np.int64), *starts]), base)
+  lengths = np.where(order >= 0, np.diff(ends)[np.maximum(order, 0)], 0)
+  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  shift = offsets[:-1] - ends[np.maximum(order, 0)]
+  place = np.arange(offsets[-1]) - np.repeat(shift, lengths)
+  empty = (np.zeros(0, np.int32),) * 3 + (np.zeros((0, arity), np.int32),)
+  join = lambda number: np.concatenate(
+    [empty[number], *(column[number] for column in columns)]
+  )[place]
+  child = join(3)
+  moved = child + np.repeat(shift, lengths)[:, None]
+  score = np.concatenate([np.zeros(0, np.float32), *scores])
+  return Derivations(
+    offsets=offsets,
+    rule=join(0),
+    begin=join(1),
+    end=join(2),
+    child=np.where(child >= 0, moved, -1).astype(np.int32),
+    score=np.where(order >= 0, score[np.maximum(order, 0)], 0.0)
+    if len(score)
+    else np.zeros(len(order), np.float32),
+  )

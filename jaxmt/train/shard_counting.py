@@ -1,0 +1,403 @@
+"""Shards of the training text: searched, selected from, counted.
+
+The work is a map over shards and a sum. How sentences are packed into batches
+and shards depends on their lengths and the settings alone, never on threads,
+devices or processes, and so neither do the counts.
+"""
+
+import contextlib
+import dataclasses
+import threading
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt.decode.chart import augmentations, decoder, search
+from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
+from jaxmt.decode.chart.decoder import Prepared, Result
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.model import Model, Source
+from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.provenance import Provenance
+from jaxmt.hypergraph import forest as forest_lib
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.lm import automaton
+from jaxmt.lm.automaton import NgramAutomaton
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import counts as counts_lib
+from jaxmt.train import edge_selection, leave_one_out
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.counts import Contributions
+from jaxmt.train.edge_selection import Selection
+from jaxmt.train.leave_one_out import HeldOut
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bitext:
+  """The N sentence pairs to learn from.
+
+  Attributes:
+    source: the source side.
+    lines: the target side, tokenised.
+    references: the same as ids, from `select.encode_references`.
+    provenance: which sentence gave which rule at extraction, or None.
+  """
+
+  source: Source
+  lines: Sequence[str]
+  references: Ragged
+  provenance: Provenance | None = None
+
+  def __len__(self) -> int:
+    return len(self.source)
+
+
+def make_bitext(
+  model: Model,
+  source: Source,
+  lines: Sequence[str],
+  *,
+  provenance: Provenance | None = None,
+) -> Bitext:
+  """Pairs sentences with their references.
+
+  Raises:
+    ValueError: if the numbers differ.
+  """
+  if len(lines) != len(source):
+    raise ValueError(f"{len(lines)} references for {len(source)} sentences")
+  if provenance is not None and len(provenance) != len(source):
+    raise ValueError(f"provenance of {len(provenance)} sentences")
+  return Bitext(
+    source=source,
+    lines=lines,
+    references=edge_selection.encode_references(model, source, lines),
+    provenance=provenance,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shard:
+  """Some sentences, in batches.
+
+  Attributes:
+    number: which shard.
+    batches: sentence numbers of each batch.
+    own: what each of the sentences gave to the counts of the θ in use, in the
+      order of the batches; None if nothing is left out.
+  """
+
+  number: int
+  batches: tuple[np.ndarray, ...]
+  own: Contributions | None = None
+
+  @property
+  def rows(self) -> np.ndarray:
+    """All sentence numbers, in the order of the batches."""
+    return np.concatenate([np.zeros(0, np.int64), *self.batches])
+
+
+def make_shards(
+  lengths: np.ndarray, *, span: int, cells: int, size: int
+) -> list[Shard]:
+  """Packs sentences into batches by length, and batches into shards.
+
+  Batches are about equally large, so that most of them share one shape.
+
+  Args:
+    lengths: source words, int `[N]`.
+    span: longest Hiero span.
+    cells: most chart cells of a batch.
+    size: a shard is full when it has this many sentences.
+  """
+  shards: list[Shard] = []
+  batches: list[np.ndarray] = []
+  counts = decoder.count_cells(np.asarray(lengths), span)
+  total, most = int(counts.sum()), int(counts.max(initial=1))
+  number = -(-total // max(cells - most, most, 1)) or 1
+  even = min(-(-total // number) + most, max(cells, most))
+  made = decoder.make_batches(lengths, span=span, cells=even)
+  for place, (batch,) in enumerate(made):
+    batches.append(batch)
+    full = sum(map(len, batches)) >= size
+    if full or place == len(made) - 1:
+      shards.append(Shard(number=len(shards), batches=tuple(batches)))
+      batches = []
+  return shards
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Counted:
+  """What a shard gives.
+
+  Attributes:
+    made: contributions, one row for each sentence of the shard in the order of
+      its batches; or one row for the whole shard.
+    values: one row for each sentence: best model score in the forest, model
+      score and augmented score of what was chosen (nan if nothing was), rules
+      counted, float64 `[B, 4]`.
+    admissible: sentences with an admissible derivation, bool `[B]`.
+    derived: sentences with any derivation, bool `[B]`.
+  """
+
+  made: Contributions
+  values: np.ndarray
+  admissible: np.ndarray
+  derived: np.ndarray
+
+
+class Guard:
+  """Lets one thread compile a search while the others wait."""
+
+  def __init__(self):
+    self._known: set = set()
+    self._lock = threading.Lock()
+
+  def hold(self, shapes) -> contextlib.AbstractContextManager:
+    """Returns a lock to search under, or none if `shapes` are compiled."""
+    if shapes in self._known:
+      return contextlib.nullcontext()
+    return self._first(shapes)
+
+  @contextlib.contextmanager
+  def _first(self, shapes):
+    with self._lock:
+      yield
+      self._known.add(shapes)
+
+
+def search_config(config: ThetaConfig, model: Model) -> SearchConfig:
+  """The sizes of the training search: as decoding, only wider."""
+  return search.make_config(
+    beam=config.train_beam,
+    pop=config.train_pop,
+    labels=bool(np.any(model.table.lhs > table_lib.S)),
+    forest=True,
+  )
+
+
+def augmentation(config: ThetaConfig) -> Augmentation | None:
+  """The augmentation of a method's search; None if nothing is added."""
+  if config.method != "loss-augmented":
+    return None
+  if not config.alpha1 and not config.alpha2:
+    return None
+  known = config.goodness in augmentations.GOODNESS
+  return augmentations.loss_augmented(
+    beam_weight=config.alpha1,
+    goodness_weight=config.alpha2,
+    beam=config.k,
+    margin=config.margin,
+    cost=config.cost,
+    goodness=config.goodness if known else "bleu",
+    state=config.state,
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Work:
+  """What all shards of an iteration share.
+
+  Attributes:
+    model: with the θ of this iteration.
+    bitext: the sentences.
+    config: the settings.
+    search: sizes of the search.
+    held: what leaving one out needs, or None.
+    per_sentence: whether contributions are wanted sentence by sentence.
+  """
+
+  model: Model
+  bitext: Bitext
+  config: ThetaConfig
+  search: SearchConfig
+  held: HeldOut | None = None
+  per_sentence: bool = False
+
+
+def prepare(
+  work: Work, parts: list[np.ndarray], own: list[Contributions] | None
+) -> Prepared:
+  """Matches batches, one for each device, and holds their own counts out."""
+  prepared = decoder.prepare(
+    work.model, work.bitext.source, parts, config=work.search
+  )
+  if work.held is None or own is None:
+    return prepared
+  held = work.held
+  charts = tuple(
+    leave_one_out.hold_out(chart, layout, some, held, rows)
+    for chart, layout, some, rows in zip(
+      prepared.charts, prepared.layouts, own, parts, strict=True
+    )
+  )
+  return dataclasses.replace(prepared, charts=charts)
+
+
+def inputs(
+  work: Work, parts: list[np.ndarray], prepared: Prepared
+) -> tuple[AugmentInputs, ...] | None:
+  """What an augmented search needs of the references; None for a plain one."""
+  if augmentation(work.config) is None:
+    return None
+  lines = [[work.bitext.lines[row] for row in part] for part in parts]
+  return decoder.make_inputs(work.model, prepared, lines)
+
+
+def run(
+  work: Work,
+  parts: list[np.ndarray],
+  prepared: Prepared,
+  lm: NgramAutomaton,
+  *,
+  inputs: tuple[AugmentInputs, ...] | None = None,
+  mesh: Mesh | None = None,
+  guard: Guard | None = None,
+) -> list[Result]:
+  """Searches prepared batches, augmented if there are inputs for that."""
+  added = None if inputs is None else augmentation(work.config)
+  chart = prepared.charts[0]
+  shapes = (*chart.slots.shape, *chart.rule.shape, len(chart.root))
+  if inputs is not None:
+    shapes += tuple(leaf.shape for leaf in jax.tree.leaves(inputs[0]))
+  with (guard or Guard()).hold(shapes):
+    beams = decoder.run_search(
+      prepared,
+      lm,
+      decoder.search_weights(work.model),
+      inputs,
+      config=work.search,
+      mesh=mesh,
+      augmentation=added,
+    )
+  columns = (
+    parts,
+    prepared.sources,
+    prepared.matches,
+    prepared.layouts,
+    prepared.charts,
+    beams,
+  )
+  names = ("rows", "source", "matches", "layout", "chart", "beams")
+  return [
+    Result(**dict(zip(names, values, strict=True)))
+    for values in zip(*columns, strict=True)
+  ]
+
+
+def count(
+  work: Work, rows: np.ndarray, forest: Forest, chosen: Selection
+) -> Counted:
+  """Turns a selection into contributions; falls back where there is none."""
+  size, copy_rule = len(work.model.table), work.model.copy_rule
+  weights = chosen.weights
+  lost = ~chosen.admissible
+  if work.config.fallback == "nearest" and lost.any():
+    weights = weights.copy()
+    weights[ragged.select(chosen.nearest, np.flatnonzero(lost)).flat] = 1.0
+  made = counts_lib.contributions(
+    forest, weights, size=size, copy_rule=copy_rule
+  )
+  provenance = work.bitext.provenance
+  wanted = work.config.fallback in ("extraction", "scaled")
+  if wanted and provenance is not None and lost.any():
+    instead = counts_lib.from_provenance(provenance, rows[lost])
+    if work.config.fallback == "scaled":
+      used = chosen.nearest.lengths[lost] - 1.0  # the goal is no rule
+      words = work.bitext.source.ids.lengths[rows[lost]]
+      instead = counts_lib.scaled(instead, np.where(used > 0, used, words))
+    made = counts_lib.replace(made, np.flatnonzero(lost), instead)
+  return Counted(
+    made=made,
+    values=np.stack(
+      [
+        chosen.searched,
+        chosen.model,
+        chosen.augmented,
+        counts_lib.masses(made),
+      ],
+      axis=1,
+    ),
+    admissible=chosen.admissible,
+    derived=np.diff(forest.node_offsets) > 0,
+  )
+
+
+def count_batch(work: Work, result: Result) -> Counted:
+  """Extracts the forests of a searched batch, selects and counts."""
+  forest = forest_lib.extract(work.model, result)
+  references = ragged.select(work.bitext.references, result.rows)
+  chosen = choose(work, result.source, forest, references)
+  return count(work, result.rows, forest, chosen)
+
+
+def choose(
+  work: Work, source: Source, forest: Forest, references: Ragged
+) -> Selection:
+  """Selects from searched forests as the method does."""
+  model, config = work.model, work.config
+  if config.method == "loss-augmented":
+    return edge_selection.select(model, source, forest, references, config)
+  if config.method == "best-bleu":
+    return edge_selection.best_bleu(model, source, forest, references, config)
+  return edge_selection.select_all(model, source, forest, config)
+
+
+def count_shard(
+  shard: Shard,
+  *,
+  work: Work,
+  lm: NgramAutomaton | None = None,
+  mesh: Mesh | None = None,
+  guard: Guard | None = None,
+) -> Counted:
+  """Searches a shard and counts what is chosen.
+
+  Args:
+    shard: which sentences.
+    work: everything else.
+    lm: the language model, if it is on the device already.
+    mesh: devices that take a batch each, or None for one.
+    guard: shared by threads that count shards at the same time.
+  """
+  lm = automaton.to_device(work.model.lm) if lm is None else lm
+  width = 1 if mesh is None else mesh.size
+  guard = guard or Guard()
+  counted = []
+  start = 0
+  for first in range(0, len(shard.batches), width):
+    parts = list(shard.batches[first : first + width])
+    own = None
+    if shard.own is not None:
+      own = []
+      for part in parts:
+        own.append(counts_lib.rows(shard.own, start, start + len(part)))
+        start += len(part)
+    filler = width - len(parts)
+    if own is not None:
+      own += [counts_lib.concatenate([])] * filler
+    parts += [np.zeros(0, np.int64)] * filler
+    prepared = prepare(work, parts, own)
+    added = inputs(work, parts, prepared)
+    results = run(
+      work, parts, prepared, lm, inputs=added, mesh=mesh, guard=guard
+    )
+    counted += [count_batch(work, one) for one in results if len(one.rows)]
+  return gather(counted, per_sentence=work.per_sentence)
+
+
+def gather(parts: list[Counted], *, per_sentence: bool) -> Counted:
+  """Joins the batches of a shard."""
+  made = counts_lib.concatenate(part.made for part in parts)
+  if not per_sentence:
+    made = counts_lib.summed(made)
+  empty = np.zeros(0, np.bool_)
+  return Counted(
+    made=made,
+    values=np.concatenate([np.zeros((0, 4)), *(p.values for p in parts)]),
+    admissible=np.concatenate([empty, *(p.admissible for p in parts)]),
+    derived=np.concatenate([empty, *(p.derived for p in parts)]),
+  )

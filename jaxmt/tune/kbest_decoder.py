@@ -1,0 +1,202 @@
+"""Our own decoder as the loop's: k-best lists of the forests it searches.
+
+Rules, source side matching structures and the language model on the device
+are made once; a round only sets weights, so that nothing is compiled again.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt.decode import derivation
+from jaxmt.decode import model as models
+from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.model import Model, Units
+from jaxmt.decode.portable_forest import SpelledForest
+from jaxmt.errors import InputError
+from jaxmt.features import sparse
+from jaxmt.hypergraph import forest, kbest
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.lm import automaton
+from jaxmt.text.ragged import Ragged
+from jaxmt.tune import forest_pool, sparse_decoding
+from jaxmt.tune.kbest import Candidates, concatenate
+from jaxmt.tune.loop import Decode
+
+# Where tuning starts if nobody says otherwise: in the middle of what tuned
+# systems look like. Features are logs of probabilities, so most weights are
+# positive; every copied word and every label out of place costs something.
+_START = {
+  "source_given_target": 0.2,
+  "target_given_source": 0.3,
+  "rule_given_lhs": 0.05,
+  "rule_given_source": 0.1,
+  "rule_given_target": 0.05,
+  "lex_source_given_target": 0.2,
+  "lex_target_given_source": 0.2,
+  "glue": -0.1,
+  "pass_through": -5.0,
+}
+
+
+def start_weights(
+  names: Sequence[str], units: Units | None = None
+) -> dict[str, float]:
+  """Returns documented weights to start tuning from.
+
+  Language model 1, word penalty -0.5 for each of its units of a word (so that
+  words are rewarded, against the language model's taste for short output), 0.1
+  for a label in its place and -0.1 for another, relative frequencies and
+  lexical weights between 0.05 and 0.3, 0 for what is not known.
+
+  Args:
+    names: `Model.feature_names`.
+    units: names of the features that are not columns of the table.
+  """
+  units = units or models.DIALECTS["jaxmt"]
+  own = {
+    units.lm: 1.0 / units.lm_scale,
+    units.unknown: -1.0,
+    units.words: 0.5 / units.per_word,
+    units.match: 0.1,
+    units.mismatch: -0.1,
+    units.glue: -0.1,
+    units.pass_through: -5.0,
+    **_START,
+  }
+  return {name: own.get(name, 0.0) for name in names}
+
+
+def make_decode(
+  model: Model,
+  lines: Sequence[str],
+  *,
+  config: DecodeConfig,
+  size: int = 100,
+  unique: bool = True,
+  spans: Ragged | None = None,
+  templates: Sequence[str] = (),
+  mesh: Mesh | None = None,
+  density: float | None = None,
+) -> Decode:
+  """Returns a function from weights and sentence numbers to k-best lists.
+
+  Args:
+    model: rules and language model; its weights do not matter.
+    lines: all sentences.
+    config: how to decode; must compare labels if a weight for that can become
+      other than 0.
+    size: k.
+    unique: whether all strings of a list differ.
+    spans: constituents of all sentences, for tree-to-string rules.
+    templates: sparse features, see `jaxmt.tune.sparse_decoding`; the lists are
+      ranked with all of them.
+    mesh: devices to split batches over, or None for one.
+    density: also give forests with so many edges for each source word (0: with
+      all), as forest-mert needs them; None gives none.
+
+  Returns:
+    See `loop.Decode`. Equal derivations have equal features whatever the
+    weights they were found with, so pools recognise them.
+
+  Raises:
+    InputError: if forests are to have sparse features.
+  """
+  if density is not None and templates:
+    raise InputError("forests have dense features only: leave out templates")
+  rule_features, orders = sparse_decoding.split(templates)
+  model = models.with_templates(model, rule_features)
+  source = models.make_source(model, lines, spans=spans)
+  lm = automaton.to_device(model.lm)
+  searching = dataclasses.replace(config.search, forest=True)
+  config = dataclasses.replace(config, search=searching)
+
+  def decode(weights: Mapping[str, float], numbers: np.ndarray) -> Candidates:
+    now = models.with_weights(model, weights)
+    chosen = models.select_source(source, numbers)
+    chosen = models.rescore_source(now, chosen)
+    parts, forests = [], []
+    for batch in decoder.decode(now, chosen, config=config, lm=lm, mesh=mesh):
+      for part in batch:
+        grown = forest.extract(now, part)
+        parts.append(
+          _candidates(now, part, grown, numbers, size=size, unique=unique)
+        )
+        if density is not None:
+          forests.append(_spelled(now, part, grown, density))
+    found = _joined(parts, model.feature_names)
+    if forests:
+      joined = forest_pool.join(forests)
+      found = dataclasses.replace(found, forests=joined)
+    if orders:
+      found = sparse_decoding.add(
+        found, sparse_decoding.ngram_rows(found.lines, orders)
+      )
+      found = sparse_decoding.rerank(found, weights)
+    return found
+
+  return decode
+
+
+def _spelled(
+  model: Model, part: Result, grown: Forest, density: float
+) -> SpelledForest:
+  """The forests of a part, small enough to keep."""
+  made = forest_pool.pruned(model, part.source, grown, density=density)
+  return dataclasses.replace(made, sentence=part.rows)
+
+
+def _candidates(
+  model: Model,
+  part: Result,
+  grown: Forest,
+  numbers: np.ndarray,
+  *,
+  size: int,
+  unique: bool,
+) -> Candidates:
+  """The lists of a part with the features of the model."""
+  found = kbest.best(model, part.source, grown, size=size, unique=unique)
+  # Not sums over edges: what an edge says of the language model depends, in
+  # its last digits, on how the search came by it.
+  values = derivation.features(
+    model, part.source, kbest.derivations(grown, found), found.words
+  )
+  row, column = np.nonzero(values)
+  counts = np.bincount(row, minlength=len(values))
+  made = Candidates(
+    sentence=np.asarray(numbers, np.int64)[part.rows[found.sentence]],
+    lines=kbest.strings(model, part.source, found),
+    features=sparse.SparseRows(
+      ids=column.astype(np.int32),
+      values=values[row, column],
+      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    ),
+    names=model.feature_names,
+  )
+  if model.templates is None:
+    return made
+  more = sparse_decoding.kbest_rows(model, part.source, grown, found)
+  return sparse_decoding.add(made, [more])
+
+
+def _joined(parts: list[Candidates], names: tuple[str, ...]) -> Candidates:
+  """All parts as one list, by sentence."""
+  if not parts:
+    return Candidates(
+      sentence=np.zeros(0, np.int64),
+      lines=[],
+      features=sparse.empty(0),
+      names=names,
+    )
+  every = concatenate(parts)
+  order = np.argsort(every.sentence, kind="stable")
+  return Candidates(
+    sentence=every.sentence[order],
+    lines=[every.lines[place] for place in order.tolist()],
+    features=sparse.select(every.features, order),
+    names=every.names,
+  )

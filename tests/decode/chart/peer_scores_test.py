@@ -1,0 +1,58 @@
+"""The same grammar, language model and weights as another decoder's."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from jaxmt.decode import model as models
+from jaxmt.decode import translate
+from jaxmt.decode.chart import decoder, search
+from jaxmt.features import weights as weight_files
+from jaxmt.grammar import formats
+from jaxmt.grammar.match.matching import MatchConfig
+from jaxmt.lm import arpa_read
+from jaxmt.lm import tables as lm_tables
+from tests import util
+
+
+@pytest.mark.slow
+def test_scores_are_the_peers_or_better():
+  folder = util.corpus("cdec-multi30k-de-en")
+  model = models.make_model(
+    formats.read(str(folder / "grammar.scfg.gz"), "cdec"),
+    lm_tables.build_tables(arpa_read.read_arpa(str(folder / "lm4.arpa.gz"))),
+    weights=weight_files.parse_weights(
+      (folder / "weights.txt").read_text().split("\n")
+    ),
+    units=models.DIALECTS["cdec"],
+    limits=MatchConfig(pass_through="all"),
+  )
+  lines = (folder / "source.de").read_text().split("\n")[:-1]
+  found = translate.translate(
+    model,
+    translate.cut_lines(lines, longest=100),
+    config=decoder.DecodeConfig(search=search.make_config(beam=30, pop=200)),
+  )
+  with gzip.open(folder / "cdec.pop200.kbest1.gz", "rt") as text:
+    peers = [line.rstrip("\n").split(" ||| ") for line in text]
+  scores = np.array([one.score for one in found])
+  theirs = np.array([float(peer[3]) for peer in peers])
+  assert scores.mean() >= theirs.mean()
+  assert np.mean(scores >= theirs - 1e-3) >= 0.95
+  names = list(model.feature_names)
+  weights = np.array([model.weights.get(name, 0.0) for name in names])
+  agree = 0
+  for one, peer in zip(found, peers, strict=True):
+    ours = np.array([one.features.get(name, 0.0) for name in names])
+    np.testing.assert_allclose(ours @ weights, one.score, atol=1e-4)
+    values = dict(pair.split("=") for pair in peer[2].split())
+    same = peer[1] == one.text and all(
+      abs(float(values.get(name, 0.0)) - value) < 1e-3
+      for name, value in zip(names, ours.tolist(), strict=True)
+      if name != "Match"
+    )
+    if same:
+      agree += 1
+      assert abs(one.score - float(peer[3])) < 1e-3
+  assert agree > 80

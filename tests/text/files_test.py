@@ -1,0 +1,219 @@
+import gzip
+import io
+import os
+import stat
+import sys
+import tempfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxmt.errors import InputError
+from jaxmt.text import files
+from tests.text import text_strategies
+
+
+@pytest.fixture
+def folder(tmp_path):
+  return lambda name: str(tmp_path / name)
+
+
+def put(path, data):
+  with open(path, "wb") as out:
+    out.write(data)
+  return path
+
+
+def fake_stdin(monkeypatch, data):
+  raw = io.BufferedReader(io.BytesIO(data))
+  monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+  return raw
+
+
+@given(text_strategies.lines, st.sampled_from(["x", "x.gz"]))
+def test_lines_survive_byte_for_byte(lines, name):
+  with tempfile.TemporaryDirectory() as folder:
+    path = f"{folder}/{name}"
+    files.write_lines(path, lines)
+    assert files.read_lines(path) == lines
+    assert list(files.stream_lines(path)) == list(enumerate(lines, start=1))
+    expected = "".join(line + "\n" for line in lines).encode()
+    assert files.read_bytes(path) == expected
+    assert b"".join(files.stream_blocks(path, size=3)) == expected
+    with open(path, "rb") as raw:
+      content = raw.read()
+    assert (gzip.decompress(content) if name == "x.gz" else content) == expected
+    assert os.listdir(folder) == [name]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_lines_or_an_error_with_its_line(data):
+  with tempfile.TemporaryDirectory() as folder:
+    path = put(f"{folder}/x", data)
+    bad = [
+      number
+      for number, line in enumerate(data.split(b"\n"), start=1)
+      if not _decodes(line)
+    ]
+    for read in (files.read_lines, lambda p: list(files.stream_lines(p))):
+      if bad and data[:2] != b"\x1f\x8b":
+        with pytest.raises(InputError) as caught:
+          read(path)
+        assert (caught.value.path, caught.value.line) == (path, bad[0])
+      elif not bad:
+        read(path)
+    if not bad:
+      assert "\n".join(files.read_lines(path)).encode() == data.removesuffix(
+        b"\n"
+      )
+
+
+def _decodes(line):
+  try:
+    line.decode()
+  except UnicodeDecodeError:
+    return False
+  return True
+
+
+@pytest.mark.parametrize(
+  ("data", "lines"),
+  [
+    (b"", []),
+    (b"\n", [""]),
+    (b"a", ["a"]),
+    (b"a\n", ["a"]),
+    (b"a\n\n", ["a", ""]),
+    (b"a\r\nb\x0cc\r", ["a\r", "b\x0cc\r"]),
+    ("a\u2028b\n\x85\x1c".encode(), ["a\u2028b", "\x85\x1c"]),
+  ],
+)
+def test_what_a_line_is(folder, data, lines):
+  for packed in (data, gzip.compress(data)):
+    path = put(folder("x"), packed)
+    assert files.read_lines(path) == lines
+    assert [line for _, line in files.stream_lines(path)] == lines
+
+
+def test_gzip_is_known_by_content_not_name(folder):
+  assert files.read_lines(put(folder("a.gz"), b"plain\n")) == ["plain"]
+  packed = gzip.compress(b"one\n") + gzip.compress(b"two\n")
+  assert files.read_lines(put(folder("a.txt"), packed)) == ["one", "two"]
+
+
+def test_same_content_gives_same_gzip_bytes(folder):
+  for name in ("a.gz", "b.gz"):
+    files.write_lines(folder(name), ["中文"] * 50)
+  with open(folder("a.gz"), "rb") as one, open(folder("b.gz"), "rb") as two:
+    assert one.read() == two.read()
+
+
+def test_every_truncation_of_gzip_is_an_error(folder):
+  packed = gzip.compress("一 二 三\n".encode() * 40, mtime=0)
+  for cut in range(2, len(packed)):
+    path = put(folder("x.gz"), packed[:cut])
+    for read in (files.read_lines, files.stream_lines, files.stream_blocks):
+      with pytest.raises(InputError, match=r"x\.gz: "):
+        list(read(path))
+
+
+def test_flipped_bits_in_gzip_never_pass_for_text(folder):
+  text = "一 二 三\n" * 20
+  packed = gzip.compress(text.encode(), mtime=0)
+  errors = 0
+  for place in range(2, len(packed)):
+    spoilt = bytearray(packed)
+    spoilt[place] ^= 0x55
+    path = put(folder("x.gz"), bytes(spoilt))
+    try:
+      assert files.read_text(path) == text  # only header remarks may change
+    except InputError as error:
+      assert error.path == path
+      errors += 1
+  assert errors > len(packed) / 2
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_bad_utf8_names_file_and_line(folder, pack):
+  path = put(folder("x"), pack(b"good\n\nca\xff\xfe\nx\xff\n"))
+  with pytest.raises(InputError) as caught:
+    files.read_lines(path)
+  assert str(caught.value) == f"{path}:3: not UTF-8: byte 0xff"
+  seen = []
+  with pytest.raises(InputError) as caught:
+    seen.extend(files.stream_lines(path))
+  assert str(caught.value) == f"{path}:3: not UTF-8: byte 0xff"
+
+
+def test_missing_file_and_folder(folder, tmp_path):
+  for read in (files.read_lines, lambda p: list(files.stream_lines(p))):
+    with pytest.raises(InputError, match="nothing: no such file"):
+      read(folder("nothing"))
+    with pytest.raises(InputError, match="is a directory"):
+      read(str(tmp_path))
+  with pytest.raises(InputError, match="no such file"):
+    files.write_lines(folder("no/such/folder"), ["a"])
+  with pytest.raises(InputError, match="is a directory"):
+    files.write_lines(str(tmp_path), ["a"])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_dash_reads_standard_input(monkeypatch, pack):
+  data = pack("甲\n乙".encode())
+  fake_stdin(monkeypatch, data)
+  assert files.read_lines("-") == ["甲", "乙"]
+  raw = fake_stdin(monkeypatch, data)
+  assert list(files.stream_lines("-")) == [(1, "甲"), (2, "乙")]
+  assert not raw.closed
+
+
+def test_bad_standard_input_is_named(monkeypatch):
+  fake_stdin(monkeypatch, b"a\n\xff")
+  with pytest.raises(InputError, match="-:2: not UTF-8"):
+    files.read_lines("-")
+
+
+def test_dash_writes_standard_output_after_what_was_printed(monkeypatch):
+  raw = io.BytesIO()
+  monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+  print("first")
+  files.write_lines("-", ["中"])
+  assert raw.getvalue() == "first\n中\n".encode()
+
+
+@pytest.mark.parametrize("name", ["x", "x.gz"])
+def test_failure_keeps_the_old_file_and_leaves_nothing(folder, tmp_path, name):
+  files.write_lines(folder(name), ["old"])
+  with (
+    pytest.raises(RuntimeError),
+    files.atomic_writer(folder(name)) as out,
+  ):
+    out.write(b"new")
+    raise RuntimeError
+  assert files.read_lines(folder(name)) == ["old"]
+  assert os.listdir(tmp_path) == [name]
+
+
+def test_nothing_is_seen_before_the_end(folder):
+  with files.atomic_writer(folder("x")) as out:
+    out.write(b"new\n")
+    out.flush()
+    assert not os.path.exists(folder("x"))
+  assert files.read_lines(folder("x")) == ["new"]
+
+
+def test_devices_are_not_replaced_and_links_are_followed(folder):
+  files.write_lines("/dev/null", ["a"])
+  assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+  files.write_lines(folder("real"), ["old"])
+  os.symlink(folder("real"), folder("link"))
+  files.write_lines(folder("link"), ["new"])
+  assert os.path.islink(folder("link"))
+  assert files.read_lines(folder("real")) == ["new"]
+
+
+def test_a_newline_in_a_line_is_refused(folder):
+  with pytest.raises(ValueError, match="newline"):
+    files.write_lines(folder("x"), ["a\nb"])
+  assert not os.path.exists(folder("x"))

@@ -1,0 +1,160 @@
+"""The methods that loss-augmented training is compared with."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxmt.decode.forced import forced as force
+from jaxmt.grammar import estimate
+from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.hypergraph import forest_posteriors, kbest
+from jaxmt.train import baselines, learn_model, learn_theta
+from jaxmt.train.config import ThetaConfig
+from tests.reference import tiny_training as tiny
+
+CONFIG = ThetaConfig(iterations=2, fallback="skip", shard=4, batch_cells=60)
+
+
+@pytest.fixture(scope="module")
+def world():
+  return tiny.make()
+
+
+def train(world, **changes):
+  model, bitext = world
+  config = dataclasses.replace(CONFIG, **changes)
+  return baselines.train(model, bitext, config, search=tiny.SEARCH)
+
+
+def test_primary_is_the_relative_frequency_of_extraction(world):
+  model, _ = world
+  got = train(world, method="primary", alpha=0.0)
+  np.testing.assert_allclose(
+    got.theta, learn_model.theta_features(model), atol=1e-5
+  )
+  assert got.history == ()
+
+
+def forced_counts(model, bitext, weigh):
+  """Counts of forced derivations, the obvious way."""
+  found = force.force(model, bitext.source, list(bitext.lines))
+  weights = weigh(found.forest)
+  total = np.zeros(len(model.table) + 1)
+  rule = found.forest.rule
+  np.add.at(total, np.minimum(rule, len(model.table)), weights)
+  return total[:-1], found.reached
+
+
+def viterbi(model, bitext):
+  def weigh(forest):
+    best = kbest.best(model, bitext.source, forest, size=1)
+    weights = np.zeros(len(forest.rule))
+    weights[best.edges.flat] = 1.0
+    return weights
+
+  return weigh
+
+
+def test_forced_counts_the_best_derivations_of_the_references(world):
+  model, bitext = world
+  got = train(world, method="forced")
+  scaled = learn_theta.scaled(model, CONFIG.scale)
+  want, reached = forced_counts(scaled, bitext, viterbi(scaled, bitext))
+  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-6)
+  assert len(got.history) == 1
+  assert got.history[0]["admissible"] == reached.sum()
+
+
+@pytest.mark.parametrize("counts", ["viterbi", "nbest", "forest"])
+def test_likelihood_trains_on_the_derivations_of_the_references(world, counts):
+  model, bitext = world
+  got = train(
+    world, method="likelihood", counts=counts, iterations=1, nbest=10_000
+  )
+  scaled = learn_theta.scaled(model, CONFIG.scale)
+  weigh = viterbi(scaled, bitext)
+  if counts != "viterbi":
+    weigh = lambda forest: forest_posteriors.posteriors(forest)[0]
+  want, _ = forced_counts(scaled, bitext, weigh)
+  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-6)
+
+
+def test_likelihood_rises_with_iterations(world):
+  """Hard EM: the best derivations' rule probabilities grow."""
+  got = train(
+    world, method="likelihood", counts="viterbi", iterations=4, alpha=0.01
+  )
+  scores = [record["model_score"] for record in got.history]
+  assert scores[-1] > scores[0]
+
+
+def test_forced_without_own_singletons_reaches_less(world):
+  free = train(world, method="forced")
+  held = train(world, method="forced", leave_one_out="singletons")
+  assert held.history[0]["admissible"] < free.history[0]["admissible"]
+  # Taking own counts out leaves nothing of a rule nobody else has.
+  soft = train(world, method="forced", leave_one_out="counts")
+  assert soft.history[0]["admissible"] == held.history[0]["admissible"]
+  _, bitext = world
+  alone = np.unique(force.own_rules(bitext.provenance).flat)
+  assert free.counts[alone].any() and not soft.counts[alone].any()
+
+
+def test_unreached_sentences_fall_back_on_as_many_counts_as_words(world):
+  model, bitext = world
+  how = {"method": "forced", "leave_one_out": "counts"}
+  bare, full = train(world, **how), train(world, fallback="scaled", **how)
+  found = force.force(
+    model,
+    bitext.source,
+    list(bitext.lines),
+    excluded=force.own_rules(bitext.provenance),
+  )
+  words = bitext.source.ids.lengths[~found.reached].sum()
+  assert words > 0
+  added = (full.counts - bare.counts).sum() / ONE
+  np.testing.assert_allclose(added, words, rtol=1e-6)
+
+
+def test_searn_mixes_forced_and_seen(world):
+  forced = train(world, method="forced")
+  got = train(world, method="searn", iterations=1, searn_weight=0.25)
+  model, bitext = world
+  groups = estimate.group_rules(model.table)
+  seen = learn_theta.theta_of(got.counts, groups, CONFIG)
+  want = np.log(
+    0.25 * np.exp(seen) + 0.75 * np.exp(forced.theta.astype(np.float64))
+  )
+  np.testing.assert_allclose(got.theta, want, atol=1e-5)
+  assert len(got.history) == 2
+  # What is seen need not be near the reference.
+  assert got.history[1]["admissible"] == len(bitext)
+
+
+def test_best_bleu_uses_every_sentence(world):
+  _, bitext = world
+  got = train(world, method="best-bleu", nbest=20)
+  assert [r["admissible"] for r in got.history] == [len(bitext)] * 2
+
+
+def test_learn_model_alternates_and_mixes(world):
+  model, bitext = world
+  seen = []
+
+  def tune(now):
+    seen.append(learn_model.theta_features(now))
+    weights = {name: 0.9 * value for name, value in now.weights.items()}
+    return weights, [{"score": float(len(seen))}]
+
+  config = dataclasses.replace(CONFIG, method="forced")
+  got = learn_model.learn(
+    model, bitext, config, tune=tune, epochs=2, interpolation=0.5
+  )
+  assert len(seen) == 3 and len(got.history) == 3
+  first = learn_model.theta_features(model).astype(np.float64)
+  want = np.log(0.5 * np.exp(first) + 0.5 * np.exp(seen[1].astype(np.float64)))
+  np.testing.assert_allclose(got.theta, want, atol=1e-5)
+  np.testing.assert_allclose(seen[2], got.theta)
+  for name, value in model.weights.items():
+    assert got.weights[name] == pytest.approx(0.9**3 * value)

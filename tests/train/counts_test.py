@@ -1,0 +1,225 @@
+"""Counts are whole numbers: any way to add them up gives the same."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from jaxmt.decode.forced import forced
+from jaxmt.grammar import estimate, provenance
+from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.train import counts, edge_selection, leave_one_out, shard_counting
+from jaxmt.train.config import FALLBACKS, ThetaConfig
+from tests.reference import tiny_training as tiny
+
+CONFIG = ThetaConfig(counts="forest", constraint=1.0)
+
+
+@pytest.fixture(scope="module")
+def world():
+  model, bitext = tiny.make()
+  result, forest = tiny.forests(model, bitext, CONFIG)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, CONFIG
+  )
+  made = counts.contributions(
+    forest, chosen.weights, size=len(model.table), copy_rule=model.copy_rule
+  )
+  return model, bitext, forest, chosen, made
+
+
+def test_contributions_sum_edges_by_rule(world):
+  model, bitext, forest, chosen, made = world
+  size = len(model.table)
+  edges = np.diff(forest.edge_offsets[forest.node_offsets])
+  sentence = np.repeat(np.arange(len(forest)), edges)
+  for row in range(len(bitext)):
+    want = np.zeros(size)
+    for edge in np.flatnonzero(sentence == row):
+      rule = forest.rule[edge]
+      if rule != size:
+        want[rule if rule < size else model.copy_rule] += chosen.weights[edge]
+    got = np.zeros(size)
+    start, stop = made.rules.offsets[row : row + 2]
+    got[made.rules.flat[start:stop]] = made.units[start:stop] / ONE
+    np.testing.assert_allclose(got, want, atol=1 / ONE)
+    assert (np.diff(made.rules.flat[start:stop]) > 0).all()
+
+
+def test_posterior_counts_sum_to_the_expected_number_of_rules(world):
+  model, bitext, forest, chosen, made = world
+  below = forest.rule != len(model.table)
+  want = np.bincount(
+    np.repeat(
+      np.arange(len(forest)),
+      np.diff(forest.edge_offsets[forest.node_offsets]),
+    )[below],
+    chosen.weights[below],
+    minlength=len(bitext),
+  )
+  np.testing.assert_allclose(counts.masses(made), want, atol=1e-6)
+  assert (want > 1).all()
+
+
+def test_any_split_of_the_sentences_gives_the_same_total(world):
+  model, _, _, _, made = world
+  whole = np.zeros(len(model.table), np.int64)
+  counts.add(whole, made)
+  for cuts in ([0, 3, 10], [0, 1, 2, 5, 9, 10]):
+    parts = [
+      counts.rows(made, one, two) for one, two in itertools.pairwise(cuts)
+    ]
+    for order in (parts, parts[::-1]):
+      total = np.zeros_like(whole)
+      for part in order:
+        counts.add(total, part)
+      np.testing.assert_array_equal(total, whole)
+      again = counts.summed(counts.concatenate(order))
+      total[:] = 0
+      counts.add(total, again)
+      np.testing.assert_array_equal(total, whole)
+
+
+def test_provenance_contributes_what_extraction_counted(world):
+  model, bitext, _, _, _ = world
+  given = counts.from_provenance(bitext.provenance, np.arange(len(bitext)))
+  total = np.zeros(len(model.table), np.int64)
+  counts.add(total, given)
+  np.testing.assert_allclose(total / ONE, model.table.counts)
+
+
+def test_replacing_rows_and_scaling(world):
+  _, bitext, _, _, made = world
+  rows = np.array([1, 4])
+  given = counts.from_provenance(bitext.provenance, rows)
+  scaled = counts.scaled(given, np.array([3.0, 7.5]))
+  np.testing.assert_allclose(counts.masses(scaled), [3.0, 7.5], atol=1e-6)
+  both = counts.replace(made, rows, given)
+  masses = counts.masses(made)
+  masses[rows] = counts.masses(given)
+  np.testing.assert_allclose(counts.masses(both), masses)
+
+
+@pytest.mark.parametrize("fallback", FALLBACKS)
+def test_sentences_without_admissible_derivation_fall_back(world, fallback):
+  model, bitext, forest, _, _ = world
+  config = dataclasses.replace(CONFIG, constraint=0.0, fallback=fallback)
+  lines = list(bitext.lines)
+  lines[2], lines[5] = "quite another house", "it"
+  references = edge_selection.encode_references(model, bitext.source, lines)
+  chosen = edge_selection.select(
+    model, bitext.source, forest, references, config
+  )
+  lost = ~chosen.admissible
+  assert lost[[2, 5]].all() and not lost.all()
+  rows = np.arange(len(bitext))
+  got = shard_counting.count(
+    tiny.work(model, bitext, config), rows, forest, chosen
+  )
+  np.testing.assert_array_equal(got.admissible, ~lost)
+  masses = counts.masses(got.made)
+  extraction = counts.masses(counts.from_provenance(bitext.provenance, rows))
+  rules = chosen.nearest.lengths - 1
+  want = {
+    "extraction": extraction,
+    "scaled": rules,
+    "nearest": rules,
+    "skip": np.zeros(len(rows)),
+  }[fallback]
+  np.testing.assert_allclose(masses[lost], want[lost], atol=1e-6)
+  np.testing.assert_array_equal(got.values[:, 3], masses)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_held_out_scores_are_those_of_a_table_without_the_sentence(
+  world, alpha
+):
+  model, bitext, _, _, made = world
+  groups = estimate.group_rules(model.table)
+  weights = leave_one_out.theta_weights(model.weights)
+  every = np.arange(len(bitext))
+  assert len(forced.own_rules(bitext.provenance).flat)
+  for own in (counts.from_provenance(bitext.provenance, every), made):
+    units = np.zeros(len(model.table), np.int64)
+    counts.add(units, own)
+    total = estimate.totals(units / ONE, groups, alpha=alpha)
+    held = leave_one_out.HeldOut(
+      kind="counts",
+      total=total,
+      groups=groups,
+      alpha=alpha,
+      weights=weights,
+      one_word=np.zeros(len(model.table), np.bool_),
+      alone=forced.own_rules(bitext.provenance),
+    )
+    rules = np.arange(len(model.table))
+    before = estimate.theta_of(total, groups, slice(None)) @ weights
+    got = leave_one_out.changes(
+      np.tile(rules, len(bitext)),
+      np.repeat(every, len(rules)),
+      own,
+      held,
+      every,
+    ).reshape(len(bitext), -1)
+    for row in range(len(bitext)):
+      theta = _theta_without(bitext.provenance, groups, units, own, row, alpha)
+      np.testing.assert_allclose(got[row], theta @ weights - before, atol=1e-4)
+
+
+def _theta_without(given, groups, units, own, row, alpha):
+  """θ of the table that would be there without a sentence."""
+  start, stop = own.rules.offsets[row : row + 2]
+  rest = units.copy()
+  rest[own.rules.flat[start:stop]] -= own.units[start:stop]
+  givers = np.bincount(given.rules.flat, minlength=len(units))
+  mine = provenance.sentence_rules(given, row)[0]
+  member = groups.member.copy()
+  member[mine[givers[mine] == 1]] = False
+  pairs = np.zeros_like(groups.pair_member)
+  pairs[groups.pair[member]] = True
+  left = dataclasses.replace(groups, member=member, pair_member=pairs)
+  total = estimate.totals(rest / ONE, left, alpha=alpha)
+  return estimate.theta_of(total, groups, slice(None))
+
+
+def test_holding_out_changes_the_chart_of_the_own_sentence_only(world):
+  model, bitext, _, _, _ = world
+  groups = estimate.group_rules(model.table)
+  config = dataclasses.replace(CONFIG, leave_one_out="singletons")
+  one_word = model.table.source.lengths == 1
+  held = leave_one_out.HeldOut(
+    kind="singletons",
+    total=estimate.totals(model.table.counts, groups),
+    groups=groups,
+    alpha=0.0,
+    weights=leave_one_out.theta_weights(model.weights),
+    one_word=one_word,
+  )
+  rows = np.arange(len(bitext))
+  own = counts.from_provenance(bitext.provenance, rows)
+  work = dataclasses.replace(tiny.work(model, bitext, config), held=held)
+  plain = shard_counting.prepare(work, [rows], None)
+  changed = shard_counting.prepare(work, [rows], [own])
+  chart, layout = plain.charts[0], plain.layouts[0]
+  there = chart.static > -1e29
+  cell, column = np.nonzero(there)
+  rule = layout.rules[chart.rule[cell, column]]
+  sentence = chart.sentence[cell]
+  after = changed.charts[0].static[cell, column]
+  gone = after < -1e29
+  givers = [set() for _ in range(len(model.table) + 1 + 64)]
+  for row in rows.tolist():
+    for one in provenance.sentence_rules(bitext.provenance, row)[0].tolist():
+      givers[one].add(row)
+  want = [
+    givers[r] == {s}
+    for r, s in zip(rule.tolist(), sentence.tolist(), strict=True)
+  ]
+  single = np.array([r < len(one_word) and one_word[r] for r in rule])
+  np.testing.assert_array_equal(gone, want & ~single)
+  assert 0 < gone.sum() < len(gone)
+  # Its own words can be translated, if there is no other way.
+  dear = after - chart.static[cell, column] < 0.9 * leave_one_out.LAST
+  np.testing.assert_array_equal(~gone & dear, want & single)
+  assert (want & single).any()

@@ -1,0 +1,353 @@
+"""What is selected, against all derivations of small forests."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from jaxmt.decode.forced import forced as force
+from jaxmt.grammar.match.matching import GLUE, ORDINARY
+from jaxmt.grammar.table import Kind
+from jaxmt.hypergraph import forest_posteriors, kbest
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import derivation_losses, edge_selection, viterbi
+from jaxmt.train.config import ThetaConfig
+from tests.reference import tiny_training as tiny
+
+FREE = ThetaConfig(constraint=100.0, k=3, margin=2, cost=2.0)
+
+
+def every(model, bitext, forest):
+  """All derivations of the forests with their exact augmented parts."""
+  return kbest.best(model, bitext.source, forest, size=20_000)
+
+
+def exact_scores(bitext, forest, found, config):
+  score = kbest.features(found, forest.score)
+  score -= config.alpha1 * edge_selection.beam_losses(
+    forest, found.edges, config
+  )
+  good = derivation_losses.goodness(config.goodness)
+  return score - config.alpha2 * good(
+    found.words, bitext.references, found.sentence
+  )
+
+
+@pytest.fixture(scope="module")
+def world():
+  return tiny.make()
+
+
+@pytest.mark.parametrize("alphas", [(0.0, 2.0), (0.4, 0.0), (0.3, 2.0)])
+def test_viterbi_is_the_argmax_over_all_derivations(world, alphas):
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE,
+    counts="viterbi",
+    alpha1=alphas[0],
+    alpha2=alphas[1],
+    state="accumulators",
+  )
+  result, forest = tiny.forests(model, bitext, config, tiny.WIDE)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  found = every(model, bitext, forest)
+  exact = exact_scores(bitext, forest, found, config)
+  for row in range(len(bitext)):
+    here = slice(found.offsets[row], found.offsets[row + 1])
+    top = exact[here].max()
+    np.testing.assert_allclose(chosen.augmented[row], top, atol=2e-4)
+    edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
+    best = [
+      set(found.edges[d].tolist())
+      for d in range(here.start, here.stop)
+      if exact[d] > top - 1e-3
+    ]
+    assert set(edges.tolist()) in best
+  assert len(found.score) > 30
+
+
+def in_sentence(forest, row):
+  edges = np.diff(forest.edge_offsets[forest.node_offsets])
+  return np.repeat(np.arange(len(forest)), edges) == row
+
+
+FLAT = dict.fromkeys(tiny.WEIGHTS, 0.0) | {"target_given_source": 0.5}
+
+
+def hypothesis_scores(model, result, forest):
+  """For each node the scores of its cell, and its own among them."""
+  found = result.matches
+  keys = zip(
+    found.sentence, found.begin, found.end, found.category, strict=True
+  )
+  cells = dict(zip(keys, result.layout.cell, strict=True))
+  # A hypothesis is the best of its candidates by augmented score.
+  held = viterbi.keep(forest, forest.augmented)
+  paths = viterbi.derivation_edges(forest, held, held.best)
+  size = len(model.table)
+  glue = np.append(model.table.kind == Kind.GLUE, [False, False])
+  node_row = np.searchsorted(
+    forest.node_offsets, np.arange(len(paths)), "right"
+  )
+  for node in range(len(paths)):
+    rule = forest.rule[forest.edge_offsets[node]]
+    category = GLUE if glue[min(rule, size + 1)] else ORDINARY
+    span = (node_row[node] - 1, forest.begin[node], forest.end[node])
+    if rule == size:  # the goal
+      yield None, None
+      continue
+    scores = result.beams.score[cells[*span, category]]
+    own = forest.score[paths[node]].sum()
+    near = np.abs(scores - own).argmin()
+    assert abs(scores[near] - own) < 1e-4
+    yield scores, scores[near]
+
+
+@pytest.mark.parametrize("weights", [{}, FLAT], ids=["tuned", "flat"])
+def test_ranks_are_those_among_the_scores_of_the_beam(weights):
+  """loss_beam from what the beams hold; equal scores have one rank."""
+  model, bitext = tiny.make(**weights)
+  config = dataclasses.replace(FREE, alpha1=0.3, alpha2=1.0)
+  result, forest = tiny.forests(model, bitext, config)
+  loss, tied = np.zeros(len(forest.rank)), 0
+  for node, (scores, own) in enumerate(
+    hypothesis_scores(model, result, forest)
+  ):
+    if scores is not None:
+      rank = 1 + np.sum(scores > own + np.float32(1e-4))
+      tied += np.sum(np.abs(scores - own) < 1e-4) > 1
+      loss[node] = derivation_losses.beam_loss(rank, k=3, margin=2, cost=2.0)
+  found = kbest.best(model, bitext.source, forest, size=500)
+  got = edge_selection.beam_losses(forest, found.edges, config)
+  heads = forest.heads[found.edges.flat]
+  want = np.add.reduceat(loss[heads], found.edges.offsets[:-1])
+  np.testing.assert_allclose(got, want, atol=1e-9)
+  assert want.max() > 2
+  assert tied > 20 or not weights
+
+
+def test_search_and_selection_agree_on_ties():
+  """A kept derivation's augmented score is its model score less its loss."""
+  model, bitext = tiny.make(**FLAT)
+  config = dataclasses.replace(FREE, alpha1=0.4, alpha2=0.0)
+  _, forest = tiny.forests(model, bitext, config)
+  held = viterbi.keep(forest, forest.augmented)
+  roots, _ = viterbi.root_edges(forest)
+  paths = viterbi.derivation_edges(forest, held, roots)
+  want = np.add.reduceat(forest.score[paths.flat], paths.offsets[:-1])
+  want -= 0.4 * edge_selection.beam_losses(forest, paths, config)
+  np.testing.assert_allclose(held.total[roots], want, atol=1e-4)
+
+
+@pytest.mark.parametrize("counts", ["viterbi", "nbest", "forest"])
+def test_without_losses_it_is_plain_training_on_what_the_beam_has(
+  world, counts
+):
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts=counts, alpha1=0.0, alpha2=0.0, nbest=20_000
+  )
+  result, forest = tiny.forests(model, bitext, config)
+  assert forest.augmented is None
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  if counts == "viterbi":
+    first = kbest.best(model, result.source, forest, size=1)
+    want = np.zeros(len(forest.rule))
+    want[first.edges.flat] = 1.0
+  else:  # all derivations are listed, so both are the posteriors
+    want, _ = forest_posteriors.posteriors(forest)
+  np.testing.assert_allclose(chosen.weights, want, atol=1e-5)
+  np.testing.assert_allclose(chosen.searched, chosen.model, atol=1e-4)
+
+
+@pytest.mark.parametrize("counts", ["viterbi", "nbest", "forest"])
+def test_every_sentence_counts_one_derivation(world, counts):
+  model, bitext = world
+  config = dataclasses.replace(FREE, counts=counts, nbest=20)
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  roots, sentence = viterbi.root_edges(forest)
+  mass = np.bincount(sentence, chosen.weights[roots], minlength=len(bitext))
+  np.testing.assert_allclose(mass, 1.0)
+  # What goes into a node comes out of it.
+  heads = np.bincount(forest.heads, chosen.weights, minlength=len(forest.rank))
+  tails = np.zeros(len(forest.rank))
+  for part in range(forest.tails.shape[1]):
+    use = forest.tails[:, part] >= 0
+    np.add.at(tails, forest.tails[use, part], chosen.weights[use])
+  below = np.ones(len(tails), bool)
+  below[forest.node_offsets[1:] - 1] = False
+  np.testing.assert_allclose(heads[below], tails[below], atol=1e-12)
+
+
+def test_nbest_posteriors_are_those_of_exact_scores(world):
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts="nbest", nbest=20_000, alpha1=0.2, alpha2=1.5
+  )
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  found = every(model, bitext, forest)
+  exact = exact_scores(bitext, forest, found, config)
+  want = np.zeros(len(forest.rule))
+  for row in range(len(bitext)):
+    here = range(found.offsets[row], found.offsets[row + 1])
+    value = np.exp(exact[here] - exact[here].max())
+    value /= value.sum()
+    for number, weight in zip(here, value, strict=True):
+      want[found.edges[number]] += weight
+  np.testing.assert_allclose(chosen.weights, want, atol=1e-9)
+
+
+def test_inadmissible_strings_are_not_used(world):
+  model, bitext = world
+  for counts in ("viterbi", "nbest", "forest"):
+    config = dataclasses.replace(
+      FREE, counts=counts, constraint=0.0, nbest=200, alpha2=0.0
+    )
+    result, forest = tiny.forests(model, bitext, config)
+    chosen = edge_selection.select(
+      model, result.source, forest, bitext.references, config
+    )
+    roots, sentence = viterbi.root_edges(forest)
+    scores = forest.score if forest.augmented is None else forest.augmented
+    strings = viterbi.spell(model, forest, viterbi.keep(forest, scores), roots)
+    right = derivation_losses.admissible(
+      strings, bitext.references, sentence, share=0.0
+    )
+    assert not chosen.weights[roots[~right]].any()
+    reached = np.bincount(sentence, right, minlength=len(bitext)) > 0
+    np.testing.assert_array_equal(chosen.admissible, reached)
+    assert 0 < reached.sum()
+
+
+def test_a_large_alpha2_reaches_what_forced_decoding_reaches(world):
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE,
+    counts="viterbi",
+    alpha1=0.0,
+    alpha2=1e3,
+    goodness="wer",
+    state="accumulators",
+  )
+  result, forest = tiny.forests(model, bitext, config, tiny.WIDE)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  forced = force.force(model, bitext.source, list(bitext.lines))
+  roots, sentence = viterbi.root_edges(forest)
+  used = roots[chosen.weights[roots] > 0]
+  strings = viterbi.spell(
+    model, forest, viterbi.keep(forest, forest.augmented), used
+  )
+  equal = derivation_losses.admissible(
+    strings, bitext.references, sentence[chosen.weights[roots] > 0], share=0.0
+  )
+  assert forced.reached.sum() >= 8
+  assert equal[forced.reached].all()
+
+
+def test_a_large_alpha2_finds_nothing_worse_than_the_reference(world):
+  """By equation (11), whose counts are not clipped: others can be better."""
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts="viterbi", alpha1=0.0, alpha2=1e3, state="accumulators"
+  )
+  result, forest = tiny.forests(model, bitext, config, tiny.WIDE)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  forced = force.force(model, bitext.source, list(bitext.lines))
+  held = viterbi.keep(forest, forest.augmented)
+  roots, sentence = viterbi.root_edges(forest)
+  used = chosen.weights[roots] > 0
+  strings = viterbi.spell(model, forest, held, roots[used])
+  rows = sentence[used]
+  assert rows.tolist() == list(range(len(bitext)))
+  loss = derivation_losses.goodness("bleu")
+  got = loss(strings, bitext.references, rows)
+  best = loss(bitext.references, bitext.references, rows)
+  assert forced.reached.sum() >= 8
+  assert (got <= best + 1e-4)[forced.reached].all()
+  equal = derivation_losses.admissible(
+    strings, bitext.references, rows, share=0.0
+  )
+  assert equal.sum() >= 5
+
+
+def test_a_sentence_without_a_near_derivation_in_its_list_is_left_out(
+  world, monkeypatch
+):
+  model, bitext = world
+  config = dataclasses.replace(FREE, counts="nbest", nbest=5)
+  result, forest = tiny.forests(model, bitext, config)
+  roots = len(viterbi.root_edges(forest)[0])
+  near = derivation_losses.admissible
+
+  def without_first(strings, references, sentence, *, share):
+    found = near(strings, references, sentence, share=share)
+    return found if len(strings) == roots else found & (sentence > 0)
+
+  monkeypatch.setattr(derivation_losses, "admissible", without_first)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  assert chosen.admissible.tolist() == [False] + [True] * (len(bitext) - 1)
+  assert not (chosen.weights * in_sentence(forest, 0)).any()
+  for values in (chosen.model, chosen.augmented):
+    np.testing.assert_array_equal(np.isnan(values), ~chosen.admissible)
+
+
+def test_another_metric_is_exact_at_the_root(world):
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts="viterbi", alpha1=0.1, alpha2=3.0, goodness="ter"
+  )
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  found = every(model, bitext, forest)
+  exact = exact_scores(bitext, forest, found, config)
+  rows = {tuple(sorted(found.edges[d])): exact[d] for d in range(len(exact))}
+  for row in range(len(bitext)):
+    edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
+    np.testing.assert_allclose(
+      chosen.augmented[row], rows[tuple(edges)], atol=1e-4
+    )
+
+
+def test_best_bleu_takes_the_best_of_the_list(world):
+  model, bitext = world
+  config = ThetaConfig(method="best-bleu", nbest=50)
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.best_bleu(
+    model, result.source, forest, bitext.references, config
+  )
+  found = kbest.best(model, result.source, forest, size=50)
+  bleu = -derivation_losses.goodness("bleu+1")(
+    found.words, bitext.references, found.sentence
+  )
+  for row in range(len(bitext)):
+    here = slice(found.offsets[row], found.offsets[row + 1])
+    best = here.start + int(np.argmax(bleu[here]))
+    edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
+    assert set(edges.tolist()) == set(found.edges[best].tolist())
+
+
+def test_copied_words_are_the_words_of_the_table(world):
+  model, bitext = world
+  size = len(model.table.target_words)
+  place = bitext.source.words.index("alt")
+  rows = Ragged(flat=np.array([5, size + place]), offsets=np.array([0, 2]))
+  got = edge_selection.same_words(model, bitext.source, rows)
+  assert got.flat.tolist() == [5, size + place]  # the target has no "alt"
