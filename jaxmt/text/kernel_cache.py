@@ -16,6 +16,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import stat
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,7 @@ _IMPORT = re.compile(
   rb"|import[ \t]+(jaxmt[\w.]*))",
   re.MULTILINE,
 )
+_VERSIONS = 8  # of a module's kernels that are kept
 
 
 def private_folder(path: pathlib.Path | str) -> pathlib.Path | None:
@@ -64,24 +66,46 @@ def _kernel_folder() -> pathlib.Path | None:
 
 
 class _Locator(caching.UserProvidedCacheLocator):
-  """Tells numba where a kernel is kept and which version of it is current."""
+  """Tells numba where a kernel is kept and which version of it is current.
+
+  Kernels of this package are kept by module and stamp, wherever the package
+  lies, so copies of it share what they have in common.
+  """
 
   def __init__(self, py_func, py_file):
     self._py_file = py_file
     self._lineno = py_func.__code__.co_firstlineno
-    self._cache_path = os.path.join(
-      str(_kernel_folder()), self.get_suitable_cache_subpath(py_file)
-    )
+    path = pathlib.Path(py_file).resolve()
+    self._own = path.is_relative_to(_PACKAGE)
+    folder = self.get_suitable_cache_subpath(py_file)
+    if self._own:
+      module = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts)
+      folder = os.path.join(module, stamp(path)[:16])
+    self._cache_path = os.path.join(str(_kernel_folder()), folder)
+
+  def ensure_cache_path(self):
+    """Creates the folder; of older versions the newest few are kept."""
+    path = pathlib.Path(self._cache_path)
+    if self._own and not path.exists():
+      _drop_old_versions(path.parent)
+    super().ensure_cache_path()
 
   def get_source_stamp(self):
     path = pathlib.Path(self._py_file).resolve()
-    if path.is_relative_to(_PACKAGE):
-      return stamp(path).encode()
-    return super().get_source_stamp()
+    return stamp(path).encode() if self._own else super().get_source_stamp()
 
   @classmethod
   def from_function(cls, py_func, py_file):
     return cls(py_func, py_file) if os.path.exists(py_file) else None
+
+
+def _drop_old_versions(folder: pathlib.Path) -> None:
+  """Removes all but the newest versions of a module's kernels."""
+  if not folder.is_dir():
+    return
+  versions = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+  for path in versions[:-_VERSIONS]:
+    shutil.rmtree(path, ignore_errors=True)
 
 
 class _Implementation(caching.CompileResultCacheImpl):

@@ -1,6 +1,6 @@
 """The losses of loss-augmented training, exactly, on the host.
 
-The search computes them while it goes (`jaxmt.decode.chart.augmentations`); here they
+The search computes them on its way (`decode.chart.augmentations`); here they
 are computed of finished derivations: of the ranks of their parts, and of their
 words. Equations are numbered as in the paper (see `config`).
 """
