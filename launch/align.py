@@ -9,12 +9,12 @@ on one side get an empty line. The result is a function of the input alone.
 
 import dataclasses
 
+import jax
 from absl import flags
 
-from jaxmt.align import config as align_config
-from jaxmt.align import lexicon, symmetrize
+from jaxmt.align import aligner, em, lexicon, registry, symmetrize
 from jaxmt.errors import InputError
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import parallel, program, progress
 from jaxmt.text import bitext, files, links, vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -22,7 +22,7 @@ _SOURCE = flags.DEFINE_string("source", "", "source side, one sentence a line")
 _TARGET = flags.DEFINE_string("target", "", "target side")
 _OUTPUT = flags.DEFINE_string("output", "", "links; '-' for standard output")
 _MODEL = flags.DEFINE_enum(
-  "model", "diagonal", align_config.MODELS, "alignment model"
+  "model", "diagonal", registry.names(), "alignment model"
 )
 _SYMMETRIZE = flags.DEFINE_enum(
   "symmetrize",
@@ -31,35 +31,39 @@ _SYMMETRIZE = flags.DEFINE_enum(
   "how to combine the two directions",
 )
 _ITERATIONS = flags.DEFINE_integer(
-  "iterations", 5, "passes over the bitext, the last one to link"
+  "iterations", 5, "passes over the bitext; the last one links"
 )
 _WARM_UP = flags.DEFINE_integer(
-  "warm_up", 5, "iterations of Model 1 before the HMM"
+  "warm_up", 5, "iterations of Model 1 before those of the HMM"
 )
 _NULL = flags.DEFINE_float(
-  "null_probability", None, "of a word without link (diagonal: 0.08, hmm: 0.4)"
+  "null_probability",
+  None,
+  "of a word without a link (diagonal: 0.08, hmm: 0.4)",
 )
 _ALPHA = flags.DEFINE_float(
   "alpha",
   None,
   "Dirichlet prior on word translations, 0 for none (model1: 0, else 0.01)",
 )
-_TENSION = flags.DEFINE_float("tension", 4.0, "start of the diagonal's tension")
+_TENSION = flags.DEFINE_float(
+  "tension", 4.0, "initial tension of the diagonal model"
+)
 _OPTIMIZE = flags.DEFINE_bool("optimize_tension", True, "learn the tension")
 _GRADIENT = flags.DEFINE_enum(
   "tension_gradient",
   "fast_align",
-  align_config.GRADIENTS,
-  "as that program computes it, or exact",
+  aligner.GRADIENTS,
+  "the gradient that fast_align computes, or the exact one",
 )
 _DECODER = flags.DEFINE_enum(
   "decoder",
   "viterbi",
-  align_config.DECODERS,
-  "the best alignment, or all links likely enough",
+  aligner.DECODERS,
+  "the best alignment, or all links above --threshold",
 )
 _THRESHOLD = flags.DEFINE_float(
-  "threshold", 0.5, "least posterior probability of a link"
+  "threshold", 0.5, "lowest posterior probability of a link"
 )
 _LEXICON = flags.DEFINE_string(
   "lexicon",
@@ -71,21 +75,21 @@ _LEXICON_FROM = flags.DEFINE_enum(
   "lexicon_from",
   "links",
   ("links", "model"),
-  "relative frequency over the links written, or what the model has learnt",
+  "relative frequencies of the output links, or the learnt model",
 )
 _REPORT = flags.DEFINE_bool(
   "report", True, "print the likelihood of every pass on standard error"
 )
-_DEVICES = flags.DEFINE_integer("devices", 0, "devices to use, 0 for all")
+_DEVICES = flags.DEFINE_integer("devices", 0, "number of devices, 0 for all")
 _COORDINATOR = flags.DEFINE_string(
   "coordinator", "", "host:port of process 0 of a run on several hosts"
 )
 _PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
-_PROCESS = flags.DEFINE_integer("process_id", 0, "which of them this is")
+_PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
 
 
 def main(argv: list[str]) -> None:
-  """Reads, aligns, writes."""
+  """Reads a bitext, aligns it and writes the links."""
   del argv
   program.required(
     source=_SOURCE.value, target=_TARGET.value, output=_OUTPUT.value
@@ -101,9 +105,9 @@ def main(argv: list[str]) -> None:
   target, target_words = _words(target_lines)
   result, first_process = _align(source, target, config)
   if _SYMMETRIZE.value in ("forward", "backward"):
-    found = result.links[_SYMMETRIZE.value]
+    linked = result.links[_SYMMETRIZE.value]
   else:
-    found = symmetrize.symmetrize(
+    linked = symmetrize.symmetrize(
       result.links["forward"],
       result.links["backward"],
       method=_SYMMETRIZE.value,
@@ -113,18 +117,19 @@ def main(argv: list[str]) -> None:
   if _LEXICON.value:
     size = len(source_words)
     if _LEXICON_FROM.value == "links":
-      table = lexicon.from_links(source, target, found, source_size=size)
+      table = lexicon.from_links(source, target, linked, source_size=size)
     else:
       table = lexicon.from_alignment(result, source_size=size)
     forward, backward = lexicon.to_lines(table, source_words, target_words)
     files.write_lines(f"{_LEXICON.value}.f2e", forward)
     files.write_lines(f"{_LEXICON.value}.e2f", backward)
-  files.write_lines(_OUTPUT.value, links.format_links(found))
+  files.write_lines(_OUTPUT.value, links.format_links(linked))
 
 
-def _config() -> align_config.AlignConfig:
+def _config() -> aligner.AlignConfig:
+  """Returns the settings of the flags; absent flags keep the model's usual."""
   optional = {"null_probability": _NULL.value, "alpha": _ALPHA.value}
-  return align_config.default(
+  return registry.default_config(
     _MODEL.value,
     iterations=_ITERATIONS.value,
     warm_up=_WARM_UP.value,
@@ -143,14 +148,9 @@ def _words(lines: list[str]) -> tuple[Ragged, list[str]]:
   return dataclasses.replace(ids, flat=ids.flat + 1), ["NULL", *words]
 
 
-def _align(source: Ragged, target: Ragged, config: align_config.AlignConfig):
-  """Returns the alignment, and whether this process is the one that writes."""
-  # JAX starts here, after the input has proved readable.
-  import jax
-
-  from jaxmt.align import em
-  from jaxmt.runtime import parallel
-
+def _align(source: Ragged, target: Ragged, config: aligner.AlignConfig):
+  """Returns the alignment, and whether this process writes the output."""
+  # The devices start here, after the input has been read and checked.
   try:
     parallel.initialize(
       devices=_DEVICES.value,
@@ -184,8 +184,8 @@ def _summary(news) -> str:
   parts = []
   for side, value in news.log_likelihood.items():
     part = f"{side} ln p {value:.6g}, perplexity {news.perplexity[side]:.5g}"
-    if side in news.tension:
-      part += f", tension {news.tension[side]:.4g}"
+    for name, number in news.scalars[side].items():
+      part += f", {name} {number:.4g}"
     parts.append(part)
   head = f"{news.model} {news.iteration}/{news.iterations}"
   return f"{head}: {'; '.join(parts)}"

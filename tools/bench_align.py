@@ -16,7 +16,7 @@ import time
 
 import bench
 
-from jaxmt.align import config, em, link_scores, symmetrize
+from jaxmt.align import aligner, em, link_scores, registry, symmetrize
 from jaxmt.corpora import synthetic
 from jaxmt.runtime import parallel
 from jaxmt.text import files, links, vocabulary
@@ -41,14 +41,14 @@ def run() -> list[dict]:
       rows += _peer("multi30k-de-en", base, expected)
       rows += [
         _row("multi30k-de-en", model, base, peer=expected, gold=None)
-        for model in config.MODELS
+        for model in registry.names()
       ]
     train = synthetic.generate(synthetic.SyntheticConfig(tune=0, test=0)).train
     _write(base, train.source, train.references[0])
     gold = links.parse_links(train.links[0])
     rows += [
       _row("embedded", model, base, peer=None, gold=gold)
-      for model in config.MODELS
+      for model in registry.names()
     ]
   return rows
 
@@ -66,7 +66,7 @@ def _row(
   peer: Ragged | None,
   gold: Ragged | None,
 ) -> dict:
-  settings = config.default(model)
+  settings = registry.default_config(model)
   start = time.perf_counter()
   found = _align(base, settings)
   first = time.perf_counter() - start
@@ -80,8 +80,7 @@ def _row(
     "corpus": corpus,
     "model": model,
     "pairs": len(found),
-    "iterations": settings.iterations
-    + settings.warm_up * (settings.model == "hmm"),
+    "iterations": registry.total_passes(settings),
     "compile_s": first - warm,
     "warm_s": warm,
     "cpu_s": processor,
@@ -91,7 +90,7 @@ def _row(
   }
 
 
-def _align(base: pathlib.Path, settings: config.AlignConfig) -> Ragged:
+def _align(base: pathlib.Path, settings: aligner.AlignConfig) -> Ragged:
   """From files to lines of links."""
   source, _ = vocabulary.intern(files.read_lines(str(base / "source")))
   target, _ = vocabulary.intern(files.read_lines(str(base / "target")))

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.align import cooccurrence, types
+from jaxmt.align import cooccurrence
+from jaxmt.align.aligner import Batch, Sizes
 from jaxmt.runtime import parallel
 
 
@@ -27,10 +28,10 @@ class Corpus:
   """
 
   mesh: Mesh
-  batches: list[types.Batch]
+  batches: list[Batch]
   lines: list[np.ndarray]
   line_count: int
-  sizes: dict[str, types.Sizes]
+  sizes: dict[str, Sizes]
   conditioning: dict[str, jax.Array]
   group_types: dict[str, jax.Array]
   word_types: dict[str, jax.Array]
@@ -76,7 +77,7 @@ def place(
   sizes, conditioning, group_types, word_types = {}, {}, {}, {}
   for side, (given, generated, shape) in views.items():
     real = shape[:, 0] > 0
-    sizes[side] = types.Sizes(
+    sizes[side] = Sizes(
       generated=np.maximum(shape[:, 0], 1),
       conditioning=np.maximum(shape[:, 1], 1),
       count=np.where(real, count, 0),
@@ -116,7 +117,7 @@ def _parts(total: int, most: int, devices: int) -> list[np.ndarray]:
   return list(numbers.reshape(count, devices, rows))
 
 
-def _batch(index, bucket, sizes: np.ndarray, part: np.ndarray) -> types.Batch:
+def _batch(index, bucket, sizes: np.ndarray, part: np.ndarray) -> Batch:
   """Returns the rows `part` of a bucket, sentence pairs last."""
   table = index.table
   vocabulary = max(table.source_size, table.target_size)
@@ -131,7 +132,7 @@ def _batch(index, bucket, sizes: np.ndarray, part: np.ndarray) -> types.Batch:
     chosen[chosen == size] = vocabulary
     return chosen
 
-  return types.Batch(
+  return Batch(
     pairs=pick(bucket.pairs, len(table)),
     source=words(bucket.source, table.source_size),
     target=words(bucket.target, table.target_size),

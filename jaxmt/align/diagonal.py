@@ -24,19 +24,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmt.align import model1, types
+from jaxmt.align import model1
+from jaxmt.align.aligner import (
+  AlignConfig,
+  Aligner,
+  Grid,
+  Parameters,
+  Posteriors,
+  Sizes,
+  emissions,
+)
 
 TENSION_RANGE = (0.1, 14.0)
 _STEPS = 8
 _RATE = 20.0
 
 
-def initial(sizes: types.Sizes, config) -> dict[str, Array]:
+def initialise(sizes: Sizes, config: AlignConfig) -> dict[str, Array]:
   """Returns the starting tension with its ln Z."""
   return _with_partition(float(config.tension), sizes)
 
 
-def _with_partition(tension: float, sizes: types.Sizes) -> dict[str, Array]:
+def _with_partition(tension: float, sizes: Sizes) -> dict[str, Array]:
   """Returns the tension and ln Z_j per size, `[W, U]`; a batch looks it up."""
   positions = np.arange(1, sizes.width + 1)[:, None]
   value, _ = partition(tension, positions, sizes.generated, sizes.conditioning)
@@ -48,21 +57,23 @@ def _with_partition(tension: float, sizes: types.Sizes) -> dict[str, Array]:
   }
 
 
-def empty_statistics(sizes: types.Sizes, config) -> dict[str, Array]:
+def empty_counts(sizes: Sizes, config: AlignConfig) -> dict[str, Array]:
   """Returns zeros: expected feature; linked words per position and size."""
   del config
   shape = (sizes.width, len(sizes.generated))
   return {"feature": jnp.zeros(()), "linked": jnp.zeros(shape)}
 
 
-def posteriors(parameters: types.Parameters, grid: types.Grid, config):
+def expectation(
+  parameters: Parameters, grid: Grid, config: AlignConfig
+) -> Posteriors:
   """Returns the `Posteriors` of a batch."""
   joint = _joint(parameters, grid, config)
   result = model1.independent_posteriors(*joint, grid)
   first = 0 if config.tension_gradient == "fast_align" else 1
   feature = -(result.links * _distance(grid, first=first)).sum()
   linked = jnp.where(grid.rows, 1.0 - result.null, 0.0)
-  return types.Posteriors(
+  return Posteriors(
     links=result.links,
     null=result.null,
     log_likelihood=result.log_likelihood,
@@ -70,23 +81,23 @@ def posteriors(parameters: types.Parameters, grid: types.Grid, config):
   )
 
 
-def accumulate(statistics, posteriors, grid: types.Grid) -> dict[str, Array]:
+def accumulate(counts, batch_counts, grid: Grid) -> dict[str, Array]:
   """Adds a batch's expectations to the corpus's."""
-  linked = posteriors["linked"]
+  linked = batch_counts["linked"]
   return {
-    "feature": statistics["feature"] + posteriors["feature"],
-    "linked": statistics["linked"].at[: len(linked), grid.size].add(linked),
+    "feature": counts["feature"] + batch_counts["feature"],
+    "linked": counts["linked"].at[: len(linked), grid.size].add(linked),
   }
 
 
-def viterbi(parameters: types.Parameters, grid: types.Grid, config) -> Array:
+def links(parameters: Parameters, grid: Grid, config: AlignConfig) -> Array:
   """Returns the best i per generated word, from 1, 0 for NULL; `[J, B]`."""
   return model1.independent_viterbi(*_joint(parameters, grid, config))
 
 
-def _joint(parameters: types.Parameters, grid: types.Grid, config):
+def _joint(parameters: Parameters, grid: Grid, config: AlignConfig):
   """Returns ln p(f_j, a_j = i) `[J, I, B]` and ln p(f_j, NULL) `[J, B]`."""
-  links, null = types.emissions(parameters, grid)
+  links, null = emissions(parameters, grid)
   own = parameters.model
   scale = own["log_partition"][: len(grid.pairs)][:, grid.size]
   scale = jnp.log1p(-config.null_probability) - scale
@@ -94,7 +105,7 @@ def _joint(parameters: types.Parameters, grid: types.Grid, config):
   return links + prior, null + jnp.log(config.null_probability)
 
 
-def _distance(grid: types.Grid, *, first: int) -> Array:
+def _distance(grid: Grid, *, first: int) -> Array:
   """Returns |i/I - j/J|, i from 1, j from `first`; `[J, I, B]`."""
   rows, columns, _ = grid.pairs.shape
   i = jnp.arange(1, columns + 1)[:, None] / jnp.maximum(grid.conditioning, 1)
@@ -147,22 +158,24 @@ def _series(tension, gap, count, conditioning):
   return first * terms, first * (slope / conditioning - gap * terms)
 
 
-def update(model, statistics, sizes: types.Sizes, config) -> dict[str, Array]:
+def maximise(
+  own, counts, sizes: Sizes, config: AlignConfig
+) -> dict[str, Array]:
   """Takes gradient steps on the tension, per generated word.
 
   Args:
-    model: has "tension".
-    statistics: summed over the corpus, see `empty_statistics`.
+    own: has "tension".
+    counts: summed over the corpus, see `empty_counts`.
     sizes: the corpus's sentence lengths.
     config: an `AlignConfig`.
   """
   if not config.optimize_tension:
-    return model
+    return own
   positions = np.arange(1, sizes.width + 1)[:, None]
   weight = np.where(positions <= sizes.generated, sizes.count, 0.0)
-  feature = float(statistics["feature"])
-  linked = np.asarray(statistics["linked"], np.float64)
-  tension = float(model["tension"])
+  feature = float(counts["feature"])
+  linked = np.asarray(counts["linked"], np.float64)
+  tension = float(own["tension"])
   for _ in range(_STEPS):
     value, slope = partition(
       tension, positions, sizes.generated, sizes.conditioning
@@ -177,3 +190,15 @@ def update(model, statistics, sizes: types.Sizes, config) -> dict[str, Array]:
     tension += _RATE * (feature - expected) / max(weight.sum(), 1.0)
     tension = min(max(tension, TENSION_RANGE[0]), TENSION_RANGE[1])
   return _with_partition(tension, sizes)
+
+
+ALIGNER = Aligner(
+  name="diagonal",
+  initialise=initialise,
+  expectation=expectation,
+  maximise=maximise,
+  links=links,
+  counts=empty_counts,
+  accumulate=accumulate,
+  settings=("null_probability", "tension_gradient"),
+)

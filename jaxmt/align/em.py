@@ -20,32 +20,35 @@ from jax.sharding import Mesh
 from jaxmt.align import (
   cooccurrence,
   device_corpus,
-  diagonal,
-  hmm,
-  model1,
+  registry,
   translation_table,
-  types,
 )
-from jaxmt.align.config import AlignConfig
+from jaxmt.align.aligner import (
+  AlignConfig,
+  Aligner,
+  Parameters,
+  Statistics,
+  empty_counts,
+  seen_from,
+)
 from jaxmt.runtime import parallel
 from jaxmt.text.ragged import Ragged
 
 DIRECTIONS = ("forward", "backward")
 
-_MODELS = {"model1": model1, "diagonal": diagonal, "hmm": hmm}
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Progress:
-  """What one pass over the bitext found.
+  """Likelihoods of one pass over the bitext.
 
   Attributes:
-    model: its name.
-    iteration: from 1, per model.
-    iterations: of how many.
+    model: name of the aligner.
+    iteration: number of the pass, from 1, per model.
+    iterations: number of passes of this model.
     log_likelihood: ln p(generated side | other side) per direction.
     perplexity: per generated word and direction.
-    tension: of the diagonal model during this pass, per direction.
+    scalars: per direction, the aligner's own parameters that are one number
+      (such as the tension of the diagonal model) during this pass.
   """
 
   model: str
@@ -53,7 +56,7 @@ class Progress:
   iterations: int
   log_likelihood: dict[str, float]
   perplexity: dict[str, float]
-  tension: dict[str, float]
+  scalars: dict[str, dict[str, float]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,13 +65,13 @@ class Alignment:
 
   Attributes:
     links: per direction, int32 pairs (source, target) from 0 per line, sorted.
-    parameters: per direction, on the host: what the last pass used.
-    table: the word pairs `parameters` are about.
+    parameters: per direction, those of the last pass, on the host.
+    table: the word pairs of `parameters`.
     history: one entry per pass.
   """
 
   links: dict[str, Ragged]
-  parameters: dict[str, types.Parameters]
+  parameters: dict[str, Parameters]
   table: cooccurrence.PairTable
   history: tuple[Progress, ...]
 
@@ -86,9 +89,9 @@ def align(
 
   Args:
     source: word ids per line.
-    target: word ids per line, as many lines.
-    config: the model.
-    mesh: devices to use; None for all there are.
+    target: word ids per line, the same number of lines.
+    config: the model and its settings, see `registry.default_config`.
+    mesh: devices to use; None for all.
     directions: which of `DIRECTIONS` to learn.
     report: called after every pass.
   """
@@ -99,9 +102,9 @@ def align(
   )
   parameters = {side: _start(data, side) for side in directions}
   history, links = [], {}
-  for model, steps, passes in _stages(config):
+  for aligner, steps, passes in registry.stages(config):
     for side in directions:
-      own = _MODELS[model].initial(data.sizes[side], config)
+      own = aligner.initialise(data.sizes[side], config)
       parameters[side] = dataclasses.replace(
         parameters[side], model=parallel.copied(mesh, own)
       )
@@ -110,12 +113,14 @@ def align(
       for side, old in parameters.items():
         if step < steps:
           new[side], scores[side] = _iterate(
-            data, old, side, model, config, first=step == 0
+            data, old, side, aligner, config, first=step == 0
           )
         else:
           new[side] = old
-          links[side], scores[side] = _decode(data, old, side, config)
-      history.append(_progress(model, step, passes, data, scores, parameters))
+          links[side], scores[side] = _link(data, old, side, aligner, config)
+      history.append(
+        _progress(aligner.name, step, passes, data, scores, parameters)
+      )
       parameters = new
       report(history[-1])
   return Alignment(
@@ -126,27 +131,19 @@ def align(
   )
 
 
-def _stages(config: AlignConfig) -> list[tuple[str, int, int]]:
-  """Returns `(model, M-steps, passes)` in order; the last pass links."""
-  stages = [(config.model, config.iterations - 1, config.iterations)]
-  if config.model == "hmm":
-    stages.insert(0, ("model1", config.warm_up, config.warm_up))
-  return stages
-
-
-def _start(data: device_corpus.Corpus, side: str) -> types.Parameters:
+def _start(data: device_corpus.Corpus, side: str) -> Parameters:
   pairs, null = translation_table.uniform(
     pairs=len(data.conditioning[side]),
     words=int(data.word_types[side]),
     size=len(data.group_types[side]),
   )
-  start = types.Parameters(pairs=pairs, null=null, model={})
+  start = Parameters(pairs=pairs, null=null, model={})
   return parallel.copied(data.mesh, start)
 
 
-def _iterate(data, old, side, model, config, *, first):
+def _iterate(data, old, side, aligner: Aligner, config, *, first):
   """One E-step and M-step; returns parameters and log-likelihoods."""
-  statistics, scores = _expect(data, old, side, model, config)
+  statistics, scores = _expect(data, old, side, aligner, config)
   # Devices that are threads of one process share a pool: one that waits for
   # the others in the sum must not hold a thread that they still need.
   jax.block_until_ready(statistics)
@@ -159,60 +156,53 @@ def _iterate(data, old, side, model, config, *, first):
     alpha=config.alpha,
   )
   own = old.model
-  # The first posteriors know no words yet: no positions to learn from them.
-  if not first or model == "hmm":
+  if not first or aligner.maximise_first:
     counts = parallel.to_host(total.model)
-    own = _MODELS[model].update(own, counts, data.sizes[side], config)
-  new = types.Parameters(pairs=pairs, null=null, model=own)
+    own = aligner.maximise(own, counts, data.sizes[side], config)
+  new = Parameters(pairs=pairs, null=null, model=own)
   return parallel.copied(data.mesh, new), scores
 
 
-def _expect(data, parameters, side, model, config):
+def _expect(data, parameters, side, aligner: Aligner, config):
   """Returns every device's own expected counts, and log-likelihoods."""
-  step = _e_step(data.mesh, _essence(config, model))
+  step = _e_step(data.mesh, aligner, _program_settings(config, aligner))
   devices = parallel.size(data.mesh)
-  empty = types.Statistics(
+  empty = Statistics(
     pairs=parameters.pairs,
     null=parameters.null,
-    model=_MODELS[model].empty_statistics(data.sizes[side], config),
+    model=empty_counts(aligner, data.sizes[side], config),
   )
   zeros = lambda leaf: np.zeros((devices, *leaf.shape), np.float32)
   statistics = parallel.split(data.mesh, jax.tree.map(zeros, empty))
   scores = []
   for batch in data.batches:
-    grid = types.seen_from(batch, direction=side)
+    grid = seen_from(batch, direction=side)
     statistics, score = step(parameters, statistics, grid)
     scores.append(score)
   return statistics, scores
 
 
-def _essence(config: AlignConfig, model: str) -> AlignConfig:
-  """Returns what the programs of a model depend on, the rest left at default.
+def _program_settings(config: AlignConfig, aligner: Aligner) -> AlignConfig:
+  """Returns what an aligner's programs depend on, the rest left at default.
 
   Settings that do not change a program must not compile it again.
   """
-  names = {
-    "model1": (),
-    "diagonal": ("null_probability", "tension_gradient"),
-    "hmm": ("null_probability", "uniform_jump"),
-  }
-  kept = {name: getattr(config, name) for name in names[model]}
-  return AlignConfig(model=model, **kept)
+  values = {name: getattr(config, name) for name in aligner.settings}
+  return AlignConfig(model=aligner.name, **values)
 
 
 @functools.lru_cache(maxsize=16)
-def _e_step(mesh: Mesh, config: AlignConfig):
+def _e_step(mesh: Mesh, aligner: Aligner, config: AlignConfig):
   """Returns the compiled `(parameters, statistics, grid) -> (...)`."""
-  module = _MODELS[config.model]
 
   def local(parameters, statistics, grid):
     old, grid = jax.tree.map(lambda leaf: leaf[0], (statistics, grid))
-    found = module.posteriors(parameters, grid, config)
+    found = aligner.expectation(parameters, grid, config)
     mode = "promise_in_bounds"
-    new = types.Statistics(
+    new = Statistics(
       pairs=old.pairs.at[grid.pairs].add(found.links, mode=mode),
       null=old.null.at[grid.words].add(found.null, mode=mode),
-      model=module.accumulate(old.model, found.model, grid),
+      model=aligner.accumulate(old.model, found.model, grid),
     )
     return _with_device_axis((new, found.log_likelihood))
 
@@ -239,20 +229,20 @@ def _total(mesh: Mesh):
 
 
 @functools.lru_cache(maxsize=16)
-def _decoder(mesh: Mesh, config: AlignConfig, decoder: str):
+def _linker(mesh: Mesh, aligner: Aligner, config: AlignConfig, decoder: str):
   """Returns the compiled `((parameters, threshold), grid) -> links`.
 
   Links are the best i `[D, J, B]`, or for posteriors a mask `[D, J, I, B]`.
   """
-  module = _MODELS[config.model]
 
   def local(given, grid):
     parameters, threshold = given
     grid = jax.tree.map(lambda leaf: leaf[0], grid)
     if decoder == "viterbi":
-      links = module.viterbi(parameters, grid, config)
+      links = aligner.links(parameters, grid, config)
     else:
-      links = module.posteriors(parameters, grid, config).links > threshold
+      posteriors = aligner.expectation(parameters, grid, config)
+      links = posteriors.links > threshold
     return (links[None],)
 
   return parallel.data_parallel(
@@ -264,15 +254,15 @@ def _with_device_axis(tree: Any) -> Any:
   return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
-def _decode(data, parameters, side, config):
+def _link(data, parameters, side, aligner: Aligner, config):
   """Returns a direction's links and log-likelihoods of the last pass."""
   # The counts go unused: the E-step is compiled already, and it is quick.
-  _, scores = _expect(data, parameters, side, config.model, config)
-  essence = _essence(config, config.model)
-  program = _decoder(data.mesh, essence, config.decoder)
+  _, scores = _expect(data, parameters, side, aligner, config)
+  settings = _program_settings(config, aligner)
+  program = _linker(data.mesh, aligner, settings, config.decoder)
   threshold = np.float32(config.threshold)
   results = [
-    program((parameters, threshold), types.seen_from(batch, direction=side))
+    program((parameters, threshold), seen_from(batch, direction=side))
     for batch in data.batches
   ]
   points = [np.zeros((0, 3), np.int64)]
@@ -317,9 +307,12 @@ def _progress(model, step, passes, data, scores, parameters) -> Progress:
       side: float(np.exp(-total / max(data.words[side], 1)))
       for side, total in totals.items()
     },
-    tension={
-      side: float(parallel.to_host(given.model["tension"]))
+    scalars={
+      side: {
+        name: float(parallel.to_host(value))
+        for name, value in given.model.items()
+        if not value.shape
+      }
       for side, given in parameters.items()
-      if "tension" in given.model
     },
   )

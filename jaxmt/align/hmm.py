@@ -20,7 +20,7 @@ step for a whole batch is a matrix product with one Toeplitz matrix C[i', i]:
 
 where sigma is the mass whose last linked position is i. Every step is scaled to
 sum to one. N depends on c, so relative counts are not the M-step; with n(d)
-and m(i', I) the expected jumps and departures, `update` raises
+and m(i', I) the expected jumps and departures, `maximise` raises
 
   sum_d n(d) ln c(d) - sum_{I, i'} m(i', I) ln N(i', I)
 
@@ -36,19 +36,28 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmt.align import types
+from jaxmt.align.aligner import (
+  LOG_ZERO,
+  AlignConfig,
+  Aligner,
+  Grid,
+  Parameters,
+  Posteriors,
+  Sizes,
+  emissions,
+)
 
 _UPDATE_STEPS = 10
 
 
-def initial(sizes: types.Sizes, config) -> dict[str, Array]:
+def initialise(sizes: Sizes, config: AlignConfig) -> dict[str, Array]:
   """Returns equal weights for all jumps -W..W, `[2 W + 1]`."""
   del config
   count = 2 * sizes.width + 1
   return {"jump": jnp.full(count, 1.0 / count, jnp.float32)}
 
 
-def empty_statistics(sizes: types.Sizes, config) -> dict[str, Array]:
+def empty_counts(sizes: Sizes, config: AlignConfig) -> dict[str, Array]:
   """Returns zeros: n(d) `[2 W + 1]` and m(i', I) `[W + 1, W + 1]`."""
   del config
   width = sizes.width
@@ -58,13 +67,14 @@ def empty_statistics(sizes: types.Sizes, config) -> dict[str, Array]:
   }
 
 
-def accumulate(statistics, posteriors, grid: types.Grid) -> dict[str, Array]:
+def accumulate(counts, batch_counts, grid: Grid) -> dict[str, Array]:
   """Adds a batch's expectations to the corpus's."""
-  jump, departure = posteriors["jump"], posteriors["departure"]
-  margin = (len(statistics["jump"]) - len(jump)) // 2
+  jump, departure = batch_counts["jump"], batch_counts["departure"]
+  # A narrow batch has fewer jumps: its middle lies on the corpus's middle.
+  margin = (len(counts["jump"]) - len(jump)) // 2
   return {
-    "jump": statistics["jump"].at[margin : margin + len(jump)].add(jump),
-    "departure": statistics["departure"]
+    "jump": counts["jump"].at[margin : margin + len(jump)].add(jump),
+    "departure": counts["departure"]
     .at[: len(departure), grid.conditioning]
     .add(departure),
   }
@@ -94,8 +104,9 @@ class _Chain(NamedTuple):
   columns: Array
 
 
-def _chain(parameters: types.Parameters, grid: types.Grid, config) -> _Chain:
-  links, null = types.emissions(parameters, grid)
+def _chain(parameters: Parameters, grid: Grid, config: AlignConfig) -> _Chain:
+  """Returns the probabilities of a batch's chain."""
+  links, null = emissions(parameters, grid)
   highest = jnp.maximum(links.max(axis=1), null)
   jump = _toeplitz(parameters.model["jump"], grid.pairs.shape[1])
   columns = grid.columns.astype(jnp.float32)
@@ -122,7 +133,9 @@ def _toeplitz(jump: Array, width: int) -> Array:
   return jump[end - start + middle]
 
 
-def posteriors(parameters: types.Parameters, grid: types.Grid, config):
+def expectation(
+  parameters: Parameters, grid: Grid, config: AlignConfig
+) -> Posteriors:
   """Returns the `Posteriors` of a batch, by forward and backward."""
   chain = _chain(parameters, grid, config)
   before, reached, scale = _forward(chain, config)
@@ -130,7 +143,7 @@ def posteriors(parameters: types.Parameters, grid: types.Grid, config):
     chain, before, reached, scale, config
   )
   row_log = jnp.where(chain.rows, jnp.log(scale) + chain.highest, 0.0)
-  return types.Posteriors(
+  return Posteriors(
     links=links,
     null=null,
     log_likelihood=row_log.sum(axis=0),
@@ -148,10 +161,13 @@ def _forward(chain: _Chain, config) -> tuple[Array, Array, Array]:
 
   def step(sigma, row):
     emission, null, is_word = row
+    # Mass that jumps to each i, relative and uniform.
     arrive = chain.jump.T @ (sigma * chain.norm)
     arrive += chain.uniform * sigma.sum(axis=0)
     alpha = emission * (1.0 - null_share) * arrive
+    # Mass that generates f_j from NULL and keeps its position.
     stay = null * null_share * sigma
+    # Padded rows change nothing.
     scale = alpha.sum(axis=0) + stay.sum(axis=0)
     scale = jnp.where(is_word, scale, 1.0)
     alpha = alpha / scale
@@ -172,15 +188,18 @@ def _backward(chain: _Chain, before, reached, scale, config):
   def step(carry, row):
     beta, outer, departure = carry
     emission, null, is_word, sigma, alpha, scale = row
+    # Posteriors of this row: forward times backward.
     links = jnp.where(is_word, alpha * beta[1:], 0.0)
     stay = null * null_share / scale * beta
     null_mass = jnp.where(is_word, (sigma * stay).sum(axis=0), 1.0)
+    # Expected jumps i' -> i: left(i') C(i', i) right(i).
     right = (1.0 - null_share) * emission * beta[1:] / scale
     right = jnp.where(is_word, right, 0.0)
     left = sigma * chain.norm
     through = chain.jump @ right
     outer += left @ right.T
     departure += left * through
+    # The backward recursion: jump, jump uniformly, or stay for NULL.
     to_uniform = (chain.uniform * right).sum(axis=0)
     beta = jnp.where(is_word, chain.norm * through + to_uniform + stay, beta)
     return (beta, outer, departure), (links, null_mass)
@@ -204,7 +223,7 @@ def _diagonals(matrix: Array) -> Array:
   return jnp.zeros(2 * width + 1).at[distance + width].add(matrix)
 
 
-def viterbi(parameters: types.Parameters, grid: types.Grid, config) -> Array:
+def links(parameters: Parameters, grid: Grid, config: AlignConfig) -> Array:
   """Returns the best path: i from 1 per generated word, 0 for NULL; `[J, B]`.
 
   Ties go to NULL, then to the lowest previous position.
@@ -225,7 +244,7 @@ def viterbi(parameters: types.Parameters, grid: types.Grid, config) -> Array:
     return jnp.where(is_word, after, best), jnp.where(take, previous, -1)
 
   _, width, batch = chain.emission.shape
-  start = jnp.full((width + 1, batch), types.LOG_ZERO).at[0].set(0.0)
+  start = jnp.full((width + 1, batch), LOG_ZERO).at[0].set(0.0)
   rows = (_log(chain.emission), log_null, chain.rows)
   best, pointers = jax.lax.scan(step, start, rows)
 
@@ -240,24 +259,26 @@ def viterbi(parameters: types.Parameters, grid: types.Grid, config) -> Array:
 
 
 def _log(values: Array) -> Array:
-  return jnp.maximum(jnp.log(values), types.LOG_ZERO)
+  return jnp.maximum(jnp.log(values), LOG_ZERO)
 
 
-def update(model, statistics, sizes: types.Sizes, config) -> dict[str, Array]:
+def maximise(
+  own, counts, sizes: Sizes, config: AlignConfig
+) -> dict[str, Array]:
   """Improves the jump weights; on the host, in double precision.
 
   Args:
-    model: has "jump", c.
-    statistics: summed over the corpus, see `empty_statistics`.
+    own: has "jump", c.
+    counts: summed over the corpus, see `empty_counts`.
     sizes: the corpus's sentence lengths.
-    config: not used.
+    config: unused.
   """
   del sizes, config
-  jump = np.asarray(model["jump"], np.float64)
-  counts = np.asarray(statistics["jump"], np.float64)
-  departure = np.asarray(statistics["departure"], np.float64)
+  jump = np.asarray(own["jump"], np.float64)
+  jumps = np.asarray(counts["jump"], np.float64)
+  departure = np.asarray(counts["departure"], np.float64)
   for _ in range(_UPDATE_STEPS):
-    jump = minorize(jump, counts, departure)
+    jump = minorize(jump, jumps, departure)
   return {"jump": jnp.asarray(jump, jnp.float32)}
 
 
@@ -295,3 +316,19 @@ def minorize(
   )
   new = np.where(counts > 0, counts / np.maximum(exposure, 1e-30), 0.0)
   return new / max(new.sum(), 1e-30)
+
+
+ALIGNER = Aligner(
+  name="hmm",
+  initialise=initialise,
+  expectation=expectation,
+  maximise=maximise,
+  links=links,
+  counts=empty_counts,
+  accumulate=accumulate,
+  warm_up="model1",
+  maximise_first=True,
+  # NULL and uniform jumps as GIZA++ sets them.
+  defaults={"null_probability": 0.4, "uniform_jump": 0.2},
+  settings=("null_probability", "uniform_jump"),
+)

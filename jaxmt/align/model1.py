@@ -4,59 +4,44 @@ p(f, a | e) is the product over j of t(f_j | e_{a_j}) / (I + 1), with e_0 the
 NULL word. The sum over alignments factorises over j, so posteriors are a
 softmax in each row of the grid. Other models whose links are independent given
 their positions share `independent_posteriors` and `independent_viterbi` and
-differ in the prior only.
+differ only in the prior.
 """
 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmt.align import types
+from jaxmt.align.aligner import (
+  AlignConfig,
+  Aligner,
+  Grid,
+  Parameters,
+  Posteriors,
+  emissions,
+)
 
 
-def posteriors(parameters: types.Parameters, grid: types.Grid, config):
+def expectation(
+  parameters: Parameters, grid: Grid, config: AlignConfig
+) -> Posteriors:
   """Returns the `Posteriors` of a batch."""
   del config
   return independent_posteriors(*_joint(parameters, grid), grid)
 
 
-def viterbi(parameters: types.Parameters, grid: types.Grid, config) -> Array:
+def links(parameters: Parameters, grid: Grid, config: AlignConfig) -> Array:
   """Returns the best i per generated word, from 1, 0 for NULL; `[J, B]`."""
   del config
   return independent_viterbi(*_joint(parameters, grid))
 
 
-def _joint(parameters: types.Parameters, grid: types.Grid):
-  links, null = types.emissions(parameters, grid)
+def _joint(parameters: Parameters, grid: Grid) -> tuple[Array, Array]:
+  """Returns ln p(f_j, a_j = i) `[J, I, B]` and ln p(f_j, NULL) `[J, B]`."""
+  links, null = emissions(parameters, grid)
   prior = -jnp.log1p(grid.conditioning.astype(jnp.float32))
   return links + prior, null + prior
 
 
-def initial(sizes: types.Sizes, config) -> dict[str, Array]:
-  """Model 1 has no parameters beside the translation table."""
-  del sizes, config
-  return {}
-
-
-def empty_statistics(sizes: types.Sizes, config) -> dict[str, Array]:
-  """And counts nothing else."""
-  return initial(sizes, config)
-
-
-def accumulate(statistics, posteriors, grid: types.Grid) -> dict[str, Array]:
-  """And adds nothing."""
-  del posteriors, grid
-  return statistics
-
-
-def update(model, statistics, sizes: types.Sizes, config) -> dict[str, Array]:
-  """And updates nothing."""
-  del statistics, sizes, config
-  return model
-
-
-def independent_posteriors(
-  links: Array, null: Array, grid: types.Grid
-) -> types.Posteriors:
+def independent_posteriors(links: Array, null: Array, grid: Grid) -> Posteriors:
   """Normalises each row of joint log probabilities.
 
   Args:
@@ -70,7 +55,7 @@ def independent_posteriors(
   total = link_mass.sum(axis=1) + null_mass
   row_log = jnp.where(grid.rows, jnp.log(total) + highest, 0.0)
   share = 1.0 / total
-  return types.Posteriors(
+  return Posteriors(
     links=link_mass * share[:, None],
     null=null_mass * share,
     log_likelihood=row_log.sum(axis=0),
@@ -82,3 +67,11 @@ def independent_viterbi(links: Array, null: Array) -> Array:
   """Returns each row's best; ties go to NULL, then to the lowest i."""
   best = jnp.argmax(links, axis=1).astype(jnp.int32)
   return jnp.where(links.max(axis=1) > null, best + 1, 0)
+
+
+ALIGNER = Aligner(
+  name="model1",
+  expectation=expectation,
+  links=links,
+  defaults={"alpha": 0.0},
+)

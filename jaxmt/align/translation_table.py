@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from jaxmt.align import types
+from jaxmt.align.aligner import LOG_ZERO, Statistics
 
 _TINY = 1e-30
 
@@ -23,7 +23,7 @@ def uniform(*, pairs: int, words: int, size: int) -> tuple[Array, Array]:
 
 @jax.jit(static_argnames="alpha")
 def maximize(
-  statistics: types.Statistics,
+  statistics: Statistics,
   conditioning: Array,
   types_in_group: Array,
   words: Array,
@@ -62,8 +62,8 @@ def maximize(
 
 def _finish(pairs: Array, null: Array) -> tuple[Array, Array]:
   """Adds the entries that padding looks up; keeps logarithms finite."""
-  pairs = jnp.maximum(pairs, types.LOG_ZERO)
-  null = jnp.maximum(null, types.LOG_ZERO)
+  pairs = jnp.maximum(pairs, LOG_ZERO)
+  null = jnp.maximum(null, LOG_ZERO)
   return (
     jnp.append(pairs, jnp.float32(-jnp.inf)),
     jnp.append(null, jnp.float32(0.0)),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxmt.align import config, em, lexicon
+from jaxmt.align import em, lexicon, registry
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.text import links, ragged
 
@@ -107,7 +107,7 @@ def test_from_alignment():
   result = em.align(
     source,
     target,
-    config.default("model1", iterations=4),
+    registry.default_config("model1", iterations=4),
     mesh=parallel.make_mesh(1),
   )
   found = lexicon.from_alignment(result, source_size=4, minimum=0.0)
@@ -127,7 +127,7 @@ def test_from_alignment():
     one = em.align(
       source,
       target,
-      config.default("model1"),
+      registry.default_config("model1"),
       mesh=parallel.make_mesh(1),
       directions=("forward",),
     )

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.align import config as align_config
-from jaxmt.align import em, link_scores, symmetrize
+from jaxmt.align import em, link_scores, registry, symmetrize
 from jaxmt.errors import InputError
 from jaxmt.runtime import parallel, progress
 from jaxmt.text import links as links_lib
@@ -20,7 +19,8 @@ class AlignStageConfig:
   """How to align.
 
   Attributes:
-    model: "diagonal", "hmm" or "model1", or "given" for the corpus' own links.
+    model: a name of `jaxmt.align.registry`, or "given" for the corpus's own
+      links.
     symmetrize: how the two directions are combined.
     iterations: passes over the bitext.
   """
@@ -31,9 +31,9 @@ class AlignStageConfig:
 
 
 def check(config: AlignStageConfig) -> None:
-  """Raises `ValueError` for a model, method or number there is not."""
+  """Raises `ValueError` for an unknown model or method, or a bad number."""
   if config.model != "given":
-    align_config.default(config.model, iterations=config.iterations)
+    registry.default_config(config.model, iterations=config.iterations)
   if config.symmetrize not in symmetrize.METHODS:
     raise ValueError(
       f"symmetrize '{config.symmetrize}' is none of"
@@ -53,15 +53,16 @@ def align(
   given = corpus.get("train_links")
   if config.model == "given":
     if given is None:
-      raise InputError("config key 'align.model': 'given', but no links are")
+      raise InputError(
+        "config key 'align.model' is 'given', but the corpus has no links"
+      )
     return {"links": given}
   source, _ = vocabulary.intern(corpus["train_source"])
   target, _ = vocabulary.intern(corpus["train_target"])
   # One device of this process: sums over more would round in other ways.
   mesh = Mesh(np.array(jax.local_devices()[:1]), (parallel.DATA,))
-  settings = align_config.default(config.model, iterations=config.iterations)
-  passes = settings.iterations
-  passes += settings.warm_up if settings.model == "hmm" else 0
+  settings = registry.default_config(config.model, iterations=config.iterations)
+  passes = registry.total_passes(settings)
   with progress.steps(label=f"align ({config.model})", total=passes) as advance:
     found = em.align(
       source, target, settings, mesh=mesh, report=lambda news: advance(1)
