@@ -20,7 +20,7 @@ ALLOWED = {
   "align": TEXT | {"runtime"},
   "lm": TEXT | {"runtime"},
   "metrics": TEXT,
-  "losses": set(),
+  "losses": TEXT | {"hypergraph"},
   "grammar": TEXT | {"align", "lm", "runtime"},
   "features": TEXT | {"grammar"},
   "hypergraph": TEXT | {"decode", "grammar", "lm"},
