@@ -161,7 +161,7 @@ def _make_trie(flat, offsets, low, high):
   for size in range(1, ORDER + 1):  # shorter n-grams first: they are links
     for row in range(low, high):
       for start in range(offsets[row], offsets[row + 1] - size + 1):
-        node, link = np.int32(0), np.int32(0)
+        node, above, link = np.int32(0), np.int32(0), np.int32(0)
         for place in range(start, start + size):
           above = node
           node = reference_trie.find_or_add(trie, above, flat[place])
