@@ -207,7 +207,7 @@ def bucket_widths(lengths: np.ndarray, *, bucket_cost: int) -> np.ndarray:
   if not len(lengths):
     return np.zeros(0, np.int64)
   sizes, counts = np.unique(lengths, return_counts=True)
-  below = np.concatenate([[0], np.cumsum(counts)])
+  below = ragged.row_offsets(counts)
   cost = np.zeros(len(sizes) + 1)
   previous = np.zeros(len(sizes) + 1, np.int64)
   for end in range(1, len(sizes) + 1):

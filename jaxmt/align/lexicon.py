@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.text.vocabulary import PAD
 
 if TYPE_CHECKING:  # it needs JAX, users of tables do not
@@ -104,7 +104,7 @@ def _table(sources, targets, forward, backward, source_size) -> LexicalTable:
   """Takes pairs sorted by (source, target)."""
   numbers = np.bincount(sources, minlength=source_size)
   return LexicalTable(
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers)]),
+    offsets=row_offsets(numbers),
     targets=targets.astype(np.int32),
     forward=np.asarray(forward, np.float64),
     backward=np.asarray(backward, np.float64),

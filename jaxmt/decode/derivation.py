@@ -15,7 +15,7 @@ from jaxmt.decode.model import Model, Source, word_features
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.tables import EOS_WORD
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.vocabulary import SPECIALS
 
@@ -84,17 +84,6 @@ def best(
 
 
 @njit
-def _doubled(rows):
-  """The same rows with room for as many again."""
-  # Loops, since assigning to slices takes seconds to compile.
-  larger = np.empty((2 * len(rows), rows.shape[1]), np.int32)
-  for row in range(len(rows)):
-    for column in range(rows.shape[1]):
-      larger[row, column] = rows[row, column]
-  return larger
-
-
-@njit
 def _follow(
   offsets, rule, child, begin, end, cell, source, back, root, rank, there
 ):
@@ -117,8 +106,7 @@ def _follow(
       top -= 1
       item, place = stack[top, 0], stack[top, 1]
       parent, slot = notes[top, 0], notes[top, 1]
-      if filled == len(columns):
-        columns = _doubled(columns)
+      columns = grown_rows(columns, filled + 1)
       if parent >= 0:
         columns[parent, 3 + slot] = filled
       application = offsets[item] + back[cell[item], place, 0]
@@ -128,7 +116,8 @@ def _follow(
       for part in range(arity):
         columns[filled, 3 + part] = -1
       if top + arity > len(stack):
-        stack, notes = _doubled(stack), _doubled(notes)
+        stack = grown_rows(stack, 2 * len(stack))
+        notes = grown_rows(notes, 2 * len(notes))
       for part in range(arity - 1, -1, -1):
         if child[application, part] >= 0:
           stack[top, 0] = child[application, part]

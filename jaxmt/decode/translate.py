@@ -16,7 +16,7 @@ from jaxmt.decode.model import Model, Source, make_source, select_source
 from jaxmt.features import rule_templates, selection
 from jaxmt.features.rule_templates import Applications, RuleTemplates
 from jaxmt.features.sparse import SparseRows
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.text.vocabulary import intern
 
 
@@ -104,7 +104,7 @@ def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
   lengths = [len(row) for row in rows]
   return Ragged(
     flat=np.concatenate(rows) if rows else spans.flat[:0],
-    offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    offsets=row_offsets(lengths),
   )
 
 
@@ -299,7 +299,7 @@ def feature_rows(
   dense = SparseRows(
     ids=column.astype(np.int32),
     values=values[row, column],
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=row_offsets(counts),
   )
   if model.templates is None:
     return dense, model.feature_names

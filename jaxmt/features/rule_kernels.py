@@ -8,7 +8,7 @@ spelled. What templates there are stands in `rule_templates`.
 import numpy as np
 
 from jaxmt.features.feature_keys import append
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown, njit
 
 # Places of the fixed pieces; those of numbers, labels and words follow.
 LITERALS = (
@@ -306,10 +306,7 @@ def spell(applications, slots, kinds, rules, used, bases, text, pieces, room):
     )
     for place in range(size):
       low, high = offsets[buffer[place]], offsets[buffer[place] + 1]
-      while filled + high - low + 1 > len(out):
-        larger = np.empty(2 * len(out), np.uint8)
-        larger[:filled] = out[:filled]
-        out = larger
+      out = grown(out, filled + high - low + 1)
       for byte in range(low, high):
         out[filled] = data[byte]
         filled += 1

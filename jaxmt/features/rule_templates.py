@@ -37,7 +37,7 @@ from jaxmt.features import feature_keys, rule_kernels, sparse
 from jaxmt.features.feature_keys import KeyTable, Pieces
 from jaxmt.features.rule_kernels import ATOMS, LITERALS, NUMBERS
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 TEMPLATES = ("rule", "count", "shape", "pairs", "edges")
 _PREFIXES = {
@@ -385,5 +385,5 @@ def sum_rows(rows: sparse.SparseRows, members: Ragged) -> sparse.SparseRows:
   """
   lengths = np.diff(rows.offsets)[members.flat]
   taken = sparse.select(rows, members.flat)
-  ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  ends = row_offsets(lengths)
   return sparse.canonical(taken.ids, taken.values, ends[members.offsets])

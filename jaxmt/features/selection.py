@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt.features import sparse
+from jaxmt.text.ragged import row_offsets
 
 
 def sentence_counts(
@@ -71,7 +72,7 @@ def join(
   order = np.argsort(flat_owner, kind="stable")
   count = len(parts[0][0])
   lengths = np.bincount(flat_owner, minlength=count)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   rows = sparse.canonical(
     np.concatenate(ids)[order], np.concatenate(values)[order], offsets
   )

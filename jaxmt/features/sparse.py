@@ -9,6 +9,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ def _canonical(ids, values, offsets):
 def select(rows: SparseRows, kept: np.ndarray) -> SparseRows:
   """Returns the given rows (indices), in that order."""
   lengths = np.diff(rows.offsets)[kept]
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
   taken = np.repeat(rows.offsets[:-1][kept], lengths) + within
   return SparseRows(

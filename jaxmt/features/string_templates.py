@@ -14,7 +14,7 @@ import numpy as np
 from jaxmt.features import sparse
 from jaxmt.text import vocabulary
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 BEGIN, END = "<s>", "</s>"
 
@@ -69,7 +69,7 @@ def _framed(ids: Ragged) -> Ragged:
 def _extended(keys, offsets, ids: Ragged, order: int, base: int):
   """Keys of order n from those of order n - 1: `(keys, offsets, keys)`."""
   lengths = np.maximum(ids.lengths - order + 1, 0)
-  new = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  new = row_offsets(lengths)
   within = np.arange(new[-1]) - np.repeat(new[:-1], lengths)
   shorter = keys[np.repeat(offsets[:-1], lengths) + within]
   last = ids.flat[np.repeat(ids.offsets[:-1], lengths) + within + order - 1]

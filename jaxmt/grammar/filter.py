@@ -13,7 +13,7 @@ from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import packed_rules as rows_lib
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 
 def usable(table: RuleTable, sentences: Ragged) -> np.ndarray:
@@ -37,7 +37,7 @@ def usable(table: RuleTable, sentences: Ragged) -> np.ndarray:
     sentences.offsets,
     np.repeat(np.arange(len(sentences)), sentences.lengths),
     order,
-    np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers)]),
+    row_offsets(numbers),
   )
   always = np.isin(table.kind, [Kind.GLUE, Kind.PASS_THROUGH])
   return matched[ids] | always

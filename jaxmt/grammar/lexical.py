@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxmt.align.lexicon import NULL, LexicalTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 FLOOR = 1e-9  # probability of a word pair the table does not have
 NAMES = ("lex_source_given_target", "lex_target_given_source")
@@ -101,7 +101,7 @@ def estimate_lexicon(pairs: PairCounts, *, source_size: int) -> LexicalTable:
   by_target = np.bincount(targets, pairs.counts, minlength=1)
   numbers = np.bincount(sources, minlength=source_size)
   return LexicalTable(
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(numbers)]),
+    offsets=row_offsets(numbers),
     targets=targets.astype(np.int32),
     forward=pairs.counts / by_source[sources],
     backward=pairs.counts / by_target[targets],

@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.text.array_folder import Allocate, in_memory
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ def from_rules(
 
   Args:
     sentences: sentence numbers, R rows; a number may stand twice in a row.
-    shares: the counts they gave in units of 1 / `ONE`, int64.
+    shares: the counts they gave in units of 1 / `COUNT_UNIT`, int64.
     number: how many sentences there are, N.
     allocate: makes the arrays.
   """
@@ -76,7 +76,7 @@ def _transpose(sentences, rule_offsets, shares, offsets, rules, counts):
         rules[end] = rule
         ends[sentence] += 1
         end += 1
-      counts[end - 1] += shares[item] / ONE
+      counts[end - 1] += shares[item] / COUNT_UNIT
 
 
 def sentence_rules(
@@ -91,7 +91,7 @@ def select(provenance: Provenance, kept: np.ndarray) -> Provenance:
   """Follows `table.select` with a boolean mask of the rules, `[R]`."""
   number = np.cumsum(kept, dtype=np.int32) - 1
   stays = kept[provenance.rules.flat]
-  seen = np.concatenate([np.zeros(1, np.int64), np.cumsum(stays)])
+  seen = row_offsets(stays)
   return Provenance(
     rules=Ragged(
       flat=number[provenance.rules.flat[stays]].astype(np.int32),

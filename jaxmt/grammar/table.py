@@ -134,7 +134,7 @@ def empty_rows(size: int, *, width: int | None = None) -> Ragged:
 
 def arity(table: RuleTable) -> np.ndarray:
   """Returns the number of non-terminals of each rule, int64 `[R]`."""
-  seen = np.concatenate([[0], np.cumsum(table.source.flat < 0)])
+  seen = ragged.row_offsets(table.source.flat < 0)
   return seen[table.source.offsets[1:]] - seen[table.source.offsets[:-1]]
 
 
@@ -143,7 +143,7 @@ def nonterminals(table: RuleTable) -> Ragged:
   holes = table.source.flat < 0
   return Ragged(
     flat=-1 - table.source.flat[holes],
-    offsets=np.concatenate([[0], np.cumsum(arity(table))]),
+    offsets=ragged.row_offsets(arity(table)),
   )
 
 
@@ -280,7 +280,7 @@ def stack_rows(parts: Sequence[Ragged]) -> Ragged:
   lengths = np.concatenate([part.lengths for part in parts])
   return Ragged(
     flat=np.concatenate([part.flat for part in parts]),
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    offsets=ragged.row_offsets(lengths),
   )
 
 

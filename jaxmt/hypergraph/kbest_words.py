@@ -6,20 +6,17 @@ node's list), kids (one record per tail; -1 stands for the tail's first).
 
 import numpy as np
 
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import GOLDEN, mixed, njit
 
 EDGE, LEFT, RIGHT, NEXT, KIDS = 0, 1, 2, 3, 4
-_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd, so that powers never vanish
+_BASE = GOLDEN  # odd, so that powers never vanish
 _OTHER_BASE = np.uint64(0xD1B54A32D192ED03)
 
 
 @njit
 def _mix(value):
-  """A 64-bit number that looks random (the finaliser of splitmix64)."""
-  value = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
-  value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-  value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-  return value ^ (value >> np.uint64(31))
+  """A 64-bit number that looks random, also of 0."""
+  return mixed(np.uint64(value) + GOLDEN)
 
 
 @njit

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmt.lm.model import NgramModel
 from jaxmt.text import files
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown, njit
 
 _BLOCK = 1 << 16  # n-grams formatted at a time
 _NUMBER = 32  # no number takes more bytes than this, with its tab
@@ -83,11 +83,7 @@ def _format_block(
       ids[position] = word
       row = context[bases[position] + row]
       need += starts[word + 1] - starts[word]
-    if at + need > len(out):
-      grown = np.empty(2 * len(out) + need, np.uint8)
-      for byte in range(at):  # a slice would compile for three seconds more
-        grown[byte] = out[byte]
-      out = grown
+    out = grown(out, at + need)
     at = _write_float(out, at, probability[number])
     for position in range(order):
       out[at] = 9 if position == 0 else 32

@@ -36,6 +36,7 @@ import numpy as np
 from jaxmt.lm import double_array, suffixes
 from jaxmt.lm import model as model_lib
 from jaxmt.lm.model import NgramModel
+from jaxmt.text.ragged import row_offsets
 
 ROOT = 0  # the state without context
 NO_WORD, UNK_WORD, BOS_WORD, EOS_WORD = 0, 1, 2, 3
@@ -236,7 +237,7 @@ def _place(
   )
   column = np.concatenate([nothing, *(ids[level.word] for level in longer)])
   widths = np.bincount(row, minlength=states)
-  starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(widths)])
+  starts = row_offsets(widths)
   offsets, size = double_array.place_rows(
     starts,
     column[np.argsort(row, kind="stable")],

@@ -41,7 +41,7 @@ def encode_corpus(
       path=path,
       line=line,
     )
-  kept_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(~marked)])
+  kept_before = ragged.row_offsets(~marked)
   renumber = np.cumsum(~special, dtype=np.int32) - np.int32(1)
   kept = ragged.Ragged(
     flat=renumber[ids.flat[~marked]], offsets=kept_before[ids.offsets]

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.text import kernels
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 WORD = "word"
 CHARACTER = "character"
@@ -66,7 +66,7 @@ def make_references(tokens: Ragged, counts: np.ndarray) -> References:
     raise ValueError(f"sentence {int(counts.argmin())} has no reference")
   if counts.sum() != len(tokens):
     raise ValueError(f"{len(tokens)} references, but counts {counts.sum()}")
-  first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+  first = row_offsets(counts)
   return References(tokens=tokens, first=first)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxmt.metrics import base, words
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 TOKENIZERS = {
   "none": None,
@@ -131,6 +131,6 @@ def encode_references(
 def code_points(lines: Lines) -> Ragged:
   """Returns each line's code points with its white space, int32."""
   lengths = np.array([len(line) for line in lines], np.int64)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   data = "".join(lines).encode("utf-32-le")
   return Ragged(flat=np.frombuffer(data, np.int32), offsets=offsets)

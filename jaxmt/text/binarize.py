@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.text import trees as tree_columns
+from jaxmt.text.ragged import row_offsets
 from jaxmt.text.trees import Trees
 
 MARK = "@"
@@ -35,7 +36,7 @@ def binarize_left_heavy(trees: Trees, *, path: str | None = None) -> Trees:
     _refuse(trees, marked, "begins with the mark of binarised trees", path)
   families = tree_columns.children(trees)
   extra = np.maximum(families.lengths - 2, 0)  # [M]
-  moved = _moved(1 + extra)  # [M + 1], where the old nodes go
+  moved = row_offsets(1 + extra)  # [M + 1], where the old nodes go
   sentence = np.repeat(trees.offsets[:-1], np.diff(trees.offsets))
 
   size = np.empty(moved[-1], np.int32)
@@ -80,7 +81,7 @@ def unbinarize(trees: Trees, *, path: str | None = None) -> Trees:
   marked = _marked(trees)
   _refuse(trees, marked & (trees.parent < 0), "stands at the root", path)
   _refuse(trees, marked & (trees.size == 1), "holds a word", path)
-  moved = _moved(~marked)
+  moved = row_offsets(~marked)
   node = np.arange(len(trees.size))
   size = moved[node + trees.size] - moved[:-1]
   keep = np.array([not name.startswith(MARK) for name in trees.labels], bool)
@@ -95,11 +96,6 @@ def unbinarize(trees: Trees, *, path: str | None = None) -> Trees:
     size=size[~marked].astype(np.int32),
     word=trees.words.flat,
   )
-
-
-def _moved(counts: np.ndarray) -> np.ndarray:
-  """New places of nodes of which `counts` copies are laid out; `[M + 1]`."""
-  return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def _marked(trees: Trees) -> np.ndarray:

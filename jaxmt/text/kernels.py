@@ -1,4 +1,4 @@
-"""What all host kernels share: the compiler, and how many threads to use.
+"""What all host kernels share: compiler, growing arrays, hash, thread count.
 
     from jaxmt.text.kernels import njit
 
@@ -13,6 +13,7 @@ import os
 from typing import Any
 
 import numba
+import numpy as np
 
 from jaxmt.text import kernel_cache
 
@@ -35,3 +36,60 @@ def njit(function: Any = None, **options: Any) -> Any:
 def available_threads() -> int:
   """Returns how many cores this process may use."""
   return len(os.sched_getaffinity(0))
+
+
+# Loops, not slices: assigning to a slice takes seconds to compile.
+
+
+@njit
+def grown(array, needed):
+  """Returns `array`, or a longer copy if it has fewer than `needed` items.
+
+  A copy is at least twice as long, so that appending takes linear time. What
+  follows the old items is not set.
+
+  Args:
+    array: `[N]`.
+    needed: number of items that must fit.
+  """
+  if needed <= len(array):
+    return array
+  larger = np.empty(max(needed, 2 * len(array)), array.dtype)
+  for item in range(len(array)):
+    larger[item] = array[item]
+  return larger
+
+
+@njit
+def grown_rows(rows, needed):
+  """Returns `rows`, or a longer copy if it has fewer than `needed` rows.
+
+  Args:
+    rows: `[N, C]`; see `grown`.
+    needed: number of rows that must fit.
+  """
+  if needed <= len(rows):
+    return rows
+  larger = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), rows.dtype)
+  for row in range(len(rows)):
+    for column in range(rows.shape[1]):
+      larger[row, column] = rows[row, column]
+  return larger
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
+
+
+@njit
+def mixed(value):
+  """Returns a 64-bit number whose every bit depends on all bits of `value`.
+
+  The finaliser of splitmix64 (Steele et al., 2014), a bijection; the generator
+  itself is `state += GOLDEN; mixed(state)`.
+
+  Args:
+    value: uint64.
+  """
+  value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+  value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+  return value ^ (value >> np.uint64(31))

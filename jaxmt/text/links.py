@@ -12,7 +12,7 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.text import bitext, scan
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 _LARGEST = np.iinfo(np.int32).max
 _MALFORMED, _TOO_LARGE = 1, 2
@@ -155,7 +155,7 @@ def normalize(links: Ragged) -> Ragged:
   fresh = np.ones(len(flat), np.bool_)
   fresh[1:] = (row[1:] != row[:-1]) | (flat[1:] != flat[:-1]).any(axis=1)
   counts = np.bincount(row[fresh], minlength=len(links))
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+  offsets = row_offsets(counts)
   return Ragged(flat=flat[fresh], offsets=offsets)
 
 

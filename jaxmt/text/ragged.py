@@ -32,10 +32,24 @@ class Ragged:
     return np.diff(self.offsets)
 
 
+def row_offsets(lengths) -> np.ndarray:
+  """Returns where rows of the given lengths start when laid end to end.
+
+  With booleans this counts how many are true before every position.
+
+  Args:
+    lengths: integers or booleans, `[N]`.
+
+  Returns:
+    `[0, l_0, l_0 + l_1, ...]`, int64 `[N + 1]`.
+  """
+  return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
 def from_rows(rows, dtype=np.int32) -> Ragged:
   """Builds a `Ragged` from a list of sequences."""
   lengths = np.array([len(row) for row in rows], np.int64)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   if len(rows) and offsets[-1]:
     flat = np.concatenate([np.asarray(row, dtype) for row in rows])
   else:
@@ -52,7 +66,7 @@ def select(ragged: Ragged, rows: np.ndarray) -> Ragged:
     rows = np.flatnonzero(rows)
   rows = rows.astype(np.int64)  # an empty list comes as floats
   lengths = ragged.lengths[rows]
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
   flat = ragged.flat[np.repeat(ragged.offsets[:-1][rows], lengths) + within]
   return Ragged(flat=flat, offsets=offsets)

@@ -101,7 +101,7 @@ def assemble(
     size: int32 `[M]`.
     word: ids of all leaves in order, int32 `[W]`.
   """
-  leaves = np.concatenate([np.zeros(1, np.int64), np.cumsum(size == 1)])
+  leaves = ragged.row_offsets(size == 1)
   node = np.arange(len(size))
   base = np.repeat(leaves[offsets[:-1]], np.diff(offsets))
   return Trees(
@@ -176,7 +176,7 @@ def format_trees(trees: Trees) -> list[str]:
   lengths = np.array([len(item) for item in labels + words], np.int64)
   text = brackets.spell(
     np.frombuffer(b"".join(labels + words), np.uint8),
-    np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    ragged.row_offsets(lengths),
     trees.offsets,
     trees.label,
     trees.size,
@@ -198,7 +198,7 @@ def children(trees: Trees) -> Ragged:
   counts = np.bincount(above, minlength=len(trees.size))
   return Ragged(
     flat=(inner - sentence[inner])[order].astype(np.int32),
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=ragged.row_offsets(counts),
   )
 
 

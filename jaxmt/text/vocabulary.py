@@ -15,7 +15,7 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -139,7 +139,7 @@ def _bytes_of(vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
   """The words' UTF-8 bytes end to end, and where each begins, `[V + 1]`."""
   packed = [word.encode("utf-8") for word in vocabulary.words]
   lengths = np.array([len(word) for word in packed], np.int64)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   return np.frombuffer(b"".join(packed), np.uint8), offsets
 
 

@@ -28,7 +28,7 @@ from jaxmt.decode.forced import forced as force
 from jaxmt.decode.model import Model, select_source
 from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import Groups
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.lm.automaton import NgramAutomaton
 from jaxmt.text import ragged
 from jaxmt.train import config as config_lib
@@ -120,7 +120,7 @@ def check_needs(config: ThetaConfig, *, provenance: bool) -> None:
 
 def primary(model: Model, config: ThetaConfig, groups: Groups) -> Learned:
   """Relative frequency of the extracted rules."""
-  counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
+  counts = np.rint(np.asarray(model.table.counts) * COUNT_UNIT).astype(np.int64)
   theta = learn_theta.theta_of(counts, groups, config)
   return Learned(theta=theta.astype(np.float32), counts=counts, history=())
 

@@ -1,6 +1,6 @@
 """Rule counts as whole numbers: the same bits however the work was divided.
 
-A sentence gives each rule a weight; rounded to units of 1 / `rows.ONE` the
+A sentence gives each rule a weight; rounded to units of 1 / `COUNT_UNIT` the
 weights are integers, whose sums do not depend on their order. Shards, threads,
 devices, processes and Ray therefore lead to the same counts, and so to the
 same θ, provided a sentence's own weights are the same.
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
@@ -25,7 +25,7 @@ class Contributions:
 
   Attributes:
     rules: rule ids in B rows, rising, each once, int32 `[M]`.
-    units: the counts in units of 1 / `ONE`, int64 `[M]`.
+    units: the counts in units of 1 / `COUNT_UNIT`, int64 `[M]`.
   """
 
   rules: Ragged
@@ -81,7 +81,7 @@ def _contributions(node_offsets, edge_offsets, rule, weights, size, copy_rule):
     touched[:found].sort()
     for item in range(found):
       which = touched[item]
-      value = np.int64(np.rint(sums[which] * ONE))
+      value = np.int64(np.rint(sums[which] * COUNT_UNIT))
       sums[which] = 0.0
       if value > 0:
         rules[filled] = which
@@ -98,19 +98,19 @@ def from_provenance(
   sentences = np.asarray(sentences, np.int64)
   starts = provenance.rules.offsets[sentences]
   lengths = provenance.rules.lengths[sentences]
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = ragged.row_offsets(lengths)
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
   place = np.repeat(starts, lengths) + within
   return Contributions(
     rules=Ragged(flat=provenance.rules.flat[place], offsets=offsets),
-    units=np.rint(provenance.counts[place] * ONE).astype(np.int64),
+    units=np.rint(provenance.counts[place] * COUNT_UNIT).astype(np.int64),
   )
 
 
 def scaled(made: Contributions, totals: np.ndarray) -> Contributions:
   """Rescales each sentence's counts to sum to about `totals`, float64 `[B]`."""
   row = np.repeat(np.arange(len(made)), made.rules.lengths)
-  sums = np.bincount(row, made.units / ONE, minlength=len(made))
+  sums = np.bincount(row, made.units / COUNT_UNIT, minlength=len(made))
   factor = np.divide(totals, sums, out=np.zeros(len(made)), where=sums > 0)
   units = np.rint(made.units * factor[row]).astype(np.int64)
   return Contributions(rules=made.rules, units=units)
@@ -118,8 +118,10 @@ def scaled(made: Contributions, totals: np.ndarray) -> Contributions:
 
 def masses(made: Contributions) -> np.ndarray:
   """Returns how many rules each sentence counts in all, float64 `[B]`."""
-  sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(made.units)])
-  return (sums[made.rules.offsets[1:]] - sums[made.rules.offsets[:-1]]) / ONE
+  sums = ragged.row_offsets(made.units)
+  return (
+    sums[made.rules.offsets[1:]] - sums[made.rules.offsets[:-1]]
+  ) / COUNT_UNIT
 
 
 def concatenate(parts: Iterable[Contributions]) -> Contributions:

@@ -24,6 +24,7 @@ from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 from jaxmt.train.reference_derivations import Wanted
 
 
@@ -65,7 +66,7 @@ def _subtrees(derivations: Derivations) -> Derivations:
   for node in range(number - 1, -1, -1):
     below = derivations.child[node]
     sizes[node] += sizes[below[below >= 0]].sum()
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+  offsets = row_offsets(sizes)
   shift = np.repeat(np.arange(number) - offsets[:-1], sizes)
   place = np.arange(offsets[-1]) + shift
   child = derivations.child[place]

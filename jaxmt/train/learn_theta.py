@@ -30,7 +30,7 @@ from jaxmt.decode.model import Model
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.lm import automaton
 from jaxmt.runtime import parallel
 from jaxmt.runtime import runner as runner_lib
@@ -55,7 +55,7 @@ class Learned:
 
   Attributes:
     theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
-    counts: what they were estimated from in units of 1 / `rows.ONE`, int64
+    counts: what they were estimated from in units of 1 / `COUNT_UNIT`, int64
       `[R]`.
     history: one record for each iteration, see `describe`; those of an earlier
       run only in the first process.
@@ -74,7 +74,7 @@ class Before:
   """The counts that training starts from, in later epochs.
 
   Attributes:
-    counts: in units of 1 / `rows.ONE`, int64 `[R]`; with `ThetaConfig.alpha`
+    counts: in units of 1 / `COUNT_UNIT`, int64 `[R]`; with `ThetaConfig.alpha`
       they make the θ of the model.
     own: what each sentence gave to them, N rows.
   """
@@ -154,7 +154,7 @@ def learn(
     size=config.shard,
   )
   mine = shards[place.process :: place.processes]
-  counts = np.rint(np.asarray(model.table.counts) * ONE).astype(np.int64)
+  counts = np.rint(np.asarray(model.table.counts) * COUNT_UNIT).astype(np.int64)
   if before is not None:
     counts = before.counts
   start, counts, history = _finished(store, name, config, counts, place, mine)
@@ -231,7 +231,9 @@ def theta_of(
   counts: np.ndarray, groups: Groups, config: ThetaConfig
 ) -> np.ndarray:
   """Add-alpha relative frequencies of counts in units, float64 `[R, 5]`."""
-  return estimate.relative_frequency(counts / ONE, groups, alpha=config.alpha)
+  return estimate.relative_frequency(
+    counts / COUNT_UNIT, groups, alpha=config.alpha
+  )
 
 
 def scaled(model: Model, scale: float) -> Model:
@@ -329,7 +331,7 @@ def _held(
     kind = "singletons"
   # Of extraction there is no smoothing; singletons are always its own.
   first = (number == 0 and before is None) or kind == "singletons"
-  now = np.asarray(model.table.counts) if first else counts / ONE
+  now = np.asarray(model.table.counts) if first else counts / COUNT_UNIT
   alpha = 0.0 if first else config.alpha
   return HeldOut(
     kind=kind,

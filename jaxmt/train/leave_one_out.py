@@ -17,7 +17,7 @@ import numpy as np
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Chart, Layout
 from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import FLOOR, Groups, Totals
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
@@ -27,7 +27,7 @@ from jaxmt.train.counts import Contributions
 # What a rule costs that only the sentence has, where it may be used at all: so
 # much that any other is better, but scores with it in them stay readable.
 LAST = -50.0
-_NOTHING = 0.5 / ONE  # less than a unit is rounding
+_NOTHING = 0.5 / COUNT_UNIT  # less than a unit is rounding
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,7 @@ def _changes(
     for item in range(low, high):
       which = own_rules[item]
       if member[which]:
-        value = own_units[item] / ONE
+        value = own_units[item] / COUNT_UNIT
         o_rule[which] += value
         o_lhs[lhs[which]] += value
         o_source[source[which]] += value

@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.metrics import compiled_bleu, registry
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import GOLDEN, mixed, njit
 from jaxmt.tune import costs, owlqn
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, find_metric, take_candidates
@@ -58,11 +58,8 @@ class ProConfig:
 @njit
 def _next(state):
   """SplitMix64."""
-  state = state + np.uint64(0x9E3779B97F4A7C15)
-  value = state
-  value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-  value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-  return state, value ^ (value >> np.uint64(31))
+  state = state + GOLDEN
+  return state, mixed(state)
 
 
 @njit

@@ -7,7 +7,7 @@ import pytest
 
 from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import forest_posteriors, kbest
 from jaxmt.train import baselines, learn_model, learn_theta
 from jaxmt.train.config import ThetaConfig
@@ -61,7 +61,7 @@ def test_forced_counts_the_best_derivations_of_the_references(world):
   got = train(world, method="forced")
   scaled = learn_theta.scaled(model, CONFIG.scale)
   want, reached = forced_counts(scaled, bitext, viterbi(scaled, bitext))
-  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-6)
+  np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-6)
   assert len(got.history) == 1
   assert got.history[0]["admissible"] == reached.sum()
 
@@ -77,7 +77,7 @@ def test_likelihood_trains_on_the_derivations_of_the_references(world, counts):
   if counts != "viterbi":
     weigh = lambda forest: forest_posteriors.posteriors(forest)[0]
   want, _ = forced_counts(scaled, bitext, weigh)
-  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-6)
+  np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-6)
 
 
 def test_likelihood_rises_with_iterations(world):
@@ -113,7 +113,7 @@ def test_unreached_sentences_fall_back_on_as_many_counts_as_words(world):
   )
   words = bitext.source.ids.lengths[~found.reached].sum()
   assert words > 0
-  added = (full.counts - bare.counts).sum() / ONE
+  added = (full.counts - bare.counts).sum() / COUNT_UNIT
   np.testing.assert_allclose(added, words, rtol=1e-6)
 
 

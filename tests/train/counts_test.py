@@ -8,7 +8,7 @@ import pytest
 
 from jaxmt.decode.forced import forced
 from jaxmt.grammar import estimate, provenance
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.train import counts, edge_selection, leave_one_out, shard_counting
 from jaxmt.train.config import FALLBACKS, ThetaConfig
 from tests.reference import tiny_training as tiny
@@ -42,8 +42,8 @@ def test_contributions_sum_edges_by_rule(world):
         want[rule if rule < size else model.copy_rule] += chosen.weights[edge]
     got = np.zeros(size)
     start, stop = made.rules.offsets[row : row + 2]
-    got[made.rules.flat[start:stop]] = made.units[start:stop] / ONE
-    np.testing.assert_allclose(got, want, atol=1 / ONE)
+    got[made.rules.flat[start:stop]] = made.units[start:stop] / COUNT_UNIT
+    np.testing.assert_allclose(got, want, atol=1 / COUNT_UNIT)
     assert (np.diff(made.rules.flat[start:stop]) > 0).all()
 
 
@@ -86,7 +86,7 @@ def test_provenance_contributes_what_extraction_counted(world):
   given = counts.from_provenance(bitext.provenance, np.arange(len(bitext)))
   total = np.zeros(len(model.table), np.int64)
   counts.add(total, given)
-  np.testing.assert_allclose(total / ONE, model.table.counts)
+  np.testing.assert_allclose(total / COUNT_UNIT, model.table.counts)
 
 
 def test_replacing_rows_and_scaling(world):
@@ -143,7 +143,7 @@ def test_held_out_scores_are_those_of_a_table_without_the_sentence(
   for own in (counts.from_provenance(bitext.provenance, every), made):
     units = np.zeros(len(model.table), np.int64)
     counts.add(units, own)
-    total = estimate.totals(units / ONE, groups, alpha=alpha)
+    total = estimate.totals(units / COUNT_UNIT, groups, alpha=alpha)
     held = leave_one_out.HeldOut(
       kind="counts",
       total=total,
@@ -179,7 +179,7 @@ def _theta_without(given, groups, units, own, row, alpha):
   pairs = np.zeros_like(groups.pair_member)
   pairs[groups.pair[member]] = True
   left = dataclasses.replace(groups, member=member, pair_member=pairs)
-  total = estimate.totals(rest / ONE, left, alpha=alpha)
+  total = estimate.totals(rest / COUNT_UNIT, left, alpha=alpha)
   return estimate.theta_of(total, groups, slice(None))
 
 

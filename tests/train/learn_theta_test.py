@@ -16,7 +16,7 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar import estimate
-from jaxmt.grammar.extract.packed_rules import ONE
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.hypergraph import kbest
 from jaxmt.runtime import checkpoint, parallel
@@ -59,7 +59,9 @@ def same(one, two):
 def test_theta_is_add_alpha_relative_frequency_of_the_counts(learned):
   model, _ = tiny.make()
   groups = estimate.group_rules(model.table)
-  want = estimate.relative_frequency(learned.counts / ONE, groups, alpha=0.5)
+  want = estimate.relative_frequency(
+    learned.counts / COUNT_UNIT, groups, alpha=0.5
+  )
   np.testing.assert_allclose(learned.theta, want, rtol=1e-6)
   source = np.bincount(
     groups.source[groups.member],
@@ -121,7 +123,7 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
         rules = grown.rule[found.edges[item]]
         np.add.at(want, rules[rules < len(want)], share)
         want[model.copy_rule] += share * np.sum(rules > len(want))
-  np.testing.assert_allclose(got.counts / ONE, want, atol=1e-4)
+  np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-4)
   assert want.sum() > 20
 
 

@@ -30,7 +30,7 @@ from jaxmt.grammar.table import Kind
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm import tables as lm_tables
 from jaxmt.text import vocabulary
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 _CHUNK = 32  # sentences a thread takes at a time
 
@@ -106,7 +106,7 @@ def make_rules(model: Model) -> ForceRules:
   return ForceRules(
     patterns=Ragged(
       flat=rules.astype(np.int32),
-      offsets=_offsets(counts),
+      offsets=row_offsets(counts),
     ),
     target=_writable(table.target),
     glue=(
@@ -156,14 +156,14 @@ def force(
     np.concatenate(columns) for columns in zip(*parts, strict=True)
   )
   begin, end, category, label, first, last = np.ascontiguousarray(nodes.T)
-  node_offsets = _offsets(node_counts)
+  node_offsets = row_offsets(node_counts)
   # Tails are numbered within their sentence.
   base = np.repeat(np.repeat(node_offsets[:-1], node_counts), edge_counts)
   tails = np.where(edges[:, 1:] >= 0, edges[:, 1:] + base[:, None], -1)
   none = np.zeros(len(edges), np.float32)
   forest = Forest(
     node_offsets=node_offsets,
-    edge_offsets=_offsets(edge_counts),
+    edge_offsets=row_offsets(edge_counts),
     begin=begin,
     end=end,
     label=label,
@@ -206,7 +206,7 @@ def own_rules(provenance: Provenance) -> Ragged:
   alone = np.bincount(rules.flat, minlength=size)[rules.flat] == 1
   return Ragged(
     flat=np.asarray(rules.flat[alone], np.int32),
-    offsets=_offsets(alone)[rules.offsets],
+    offsets=row_offsets(alone)[rules.offsets],
   )
 
 
@@ -216,10 +216,6 @@ def _writable(rows: Ragged) -> Ragged:
     flat=np.require(rows.flat, np.int32, ["C", "W"]),
     offsets=np.require(rows.offsets, np.int64, ["C", "W"]),
   )
-
-
-def _offsets(counts: np.ndarray) -> np.ndarray:
-  return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
 
 def _lm_words(model: Model, target: Ragged, words: Sequence[str]) -> Ragged:

@@ -16,11 +16,10 @@ from jaxmt.decode.forced.forced_items import (
   full,
   no_buckets,
 )
-from jaxmt.decode.forced.survey import grown
 from jaxmt.grammar.match.match_kernel import GLUE, ORDINARY
 from jaxmt.grammar.match.source_trie import TREE
 from jaxmt.grammar.table import X
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 
 # Columns of a pattern under way.
 _NEXT, _NODE, _ROOT, _SITES, _SPANS = 0, 1, 2, 3, 4
@@ -33,7 +32,7 @@ def _push(rows, heads, used, before, node, position, begin):
   A row is (next row with the same end, node, root, sites, site begin, site end,
   ...); `begin` is that of the site it grew by, -1 for a word.
   """
-  rows = grown(rows, used + 1)
+  rows = grown_rows(rows, used + 1)
   if before < 0:
     rows[used, _ROOT], rows[used, _SITES] = -1 - before, 0
   else:

@@ -12,8 +12,7 @@ An item that says nothing has no interval, hence no place: it fits anywhere.
 
 import numpy as np
 
-from jaxmt.decode.forced.survey import grown
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 
 # Columns of an item.
 BEGIN, END, CATEGORY, LABEL, FIRST, LAST = 0, 1, 2, 3, 4, 5
@@ -62,7 +61,7 @@ def add_edge(chart, cell, label, first, last, rule, tails, counts):
   item = buckets[place]
   if item < 0:
     item = np.int32(counts[ITEMS])
-    items = grown(items, item + 1)
+    items = grown_rows(items, item + 1)
     items[item, BEGIN], items[item, END] = begin, end
     items[item, CATEGORY], items[item, LABEL] = category, label
     items[item, FIRST], items[item, LAST] = first, last
@@ -75,7 +74,7 @@ def add_edge(chart, cell, label, first, last, rule, tails, counts):
         place = _slot(items, buckets, row[LABEL], row[FIRST], row[LAST])
         buckets[place] = old
   edge = counts[EDGES]
-  edges = grown(edges, edge + 1)
+  edges = grown_rows(edges, edge + 1)
   edges[edge, 0], edges[edge, 1] = item, rule
   for part in range(len(tails)):
     edges[edge, 2 + part] = tails[part]
@@ -189,7 +188,7 @@ def close_cell(items, order, start, end, words):
   """Lists the items of a cell that is done, by first position."""
   if start == end:
     return order
-  order = grown(order, end)
+  order = grown_rows(order, end)
   places = np.zeros(words + 2, np.int64)
   for item in range(start, end):
     places[items[item, FIRST] + 2] += 1

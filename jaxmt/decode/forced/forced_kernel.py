@@ -15,9 +15,9 @@ from jaxmt.decode.forced.forced_items import (
   LAST,
   full,
 )
-from jaxmt.decode.forced.survey import FITTING, chain_positions, grown, survey
+from jaxmt.decode.forced.survey import FITTING, chain_positions, survey
 from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 
 # Why there is no derivation.
 REACHED, EMPTY, LONG, LIMIT, WORD, UNFIT, UNCOVERED, PARTS = range(8)
@@ -33,7 +33,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
   """
   width = edges.shape[1] - 2
   root = counts[ITEMS]
-  items = grown(items, root + 1)
+  items = grown_rows(items, root + 1)
   items[root, BEGIN], items[root, END], items[root, CATEGORY] = 0, length, GOAL
   items[root, LABEL] = goal[1]
   items[root, FIRST], items[root, LAST] = (0, words) if words else (-1, -1)
@@ -43,7 +43,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
     if items[item, FIRST] == items[root, FIRST] and (
       items[item, LAST] == items[root, LAST]
     ):
-      edges = grown(edges, num_edges + 1)
+      edges = grown_rows(edges, num_edges + 1)
       edges[num_edges, 0], edges[num_edges, 1] = root, goal[0]
       for part in range(width):
         edges[num_edges, 2 + part] = item if part == 0 else -1
@@ -238,9 +238,9 @@ def force_batch(
     for word in goal:
       scratch[0][word] = -1
     node_counts[row - low] = len(made[0])
-    nodes = grown(nodes, num_nodes + len(made[0]))
-    edge_counts = grown(edge_counts, num_nodes + len(made[0]))
-    edges = grown(edges, num_edges + len(made[1]))
+    nodes = grown_rows(nodes, num_nodes + len(made[0]))
+    edge_counts = grown_rows(edge_counts, num_nodes + len(made[0]))
+    edges = grown_rows(edges, num_edges + len(made[1]))
     nodes[num_nodes : num_nodes + len(made[0])] = made[0]
     edge_counts[num_nodes : num_nodes + len(made[0]), 0] = made[2]
     edges[num_edges : num_edges + len(made[1])] = made[1]

@@ -12,25 +12,13 @@ import numpy as np
 
 from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 
 APPLICABLE, FITTING = 1, 2
 # Columns of a pattern: trie node, parent, range of fitting rules, root, pattern
 # behind a site; then by position the latest begin of a match that ends there,
 # and the pattern behind the word there. -1 for none.
 _NODE, _PARENT, _LOW, _HIGH, _ROOT, _SITE, _COLUMNS = range(7)
-
-
-@njit
-def grown(rows, needed):
-  """`rows`, or a copy at least twice as long if it has not `needed` rows."""
-  if needed <= len(rows):
-    return rows
-  larger = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), rows.dtype)
-  for row in range(len(rows)):  # loops compile faster than slices
-    for column in range(rows.shape[1]):
-      larger[row, column] = rows[row, column]
-  return larger
 
 
 @njit
@@ -107,7 +95,7 @@ def _scan(node, patterns, target, text, excluded, kept, count, produced):
     worth = APPLICABLE
     if _fits(flat, low, high, text):
       worth = FITTING
-      kept = grown(kept, count + 1)
+      kept = grown_rows(kept, count + 1)
       kept[count, 0] = rule
       count += 1
     for item in range(low, high):
@@ -214,7 +202,7 @@ def survey(
         below = count
         local_of[onward] = below
         count += 1
-        nodes = grown(nodes, count)
+        nodes = grown_rows(nodes, count)
         for column in range(nodes.shape[1]):
           nodes[below, column] = -1
         nodes[below, _NODE], nodes[below, _PARENT] = onward, local

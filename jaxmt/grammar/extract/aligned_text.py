@@ -18,7 +18,7 @@ from jaxmt.text import bitext, files, vocabulary
 from jaxmt.text import links as link_lib
 from jaxmt.text import trees as tree_lib
 from jaxmt.text.binarize import binarize_left_heavy
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.text.trees import Trees
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 
@@ -228,7 +228,7 @@ def _emptied(rows: Ragged, good: np.ndarray) -> Ragged:
   lengths = np.where(good, rows.lengths, 0)
   return Ragged(
     flat=rows.flat[np.repeat(good, rows.lengths)],
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    offsets=row_offsets(lengths),
   )
 
 
@@ -238,7 +238,7 @@ def _without(trees: Trees, good: np.ndarray) -> Trees:
     return trees
   nodes = np.diff(trees.offsets)
   keep = np.repeat(good, nodes)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(nodes * good)])
+  offsets = row_offsets(nodes * good)
   return dataclasses.replace(
     trees,
     offsets=offsets,

@@ -22,7 +22,7 @@ from jaxmt.grammar.extract import (
   streaming_features,
 )
 from jaxmt.grammar.extract.hiero import HieroOptions
-from jaxmt.grammar.extract.packed_rules import ONE, Emission
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT, Emission
 from jaxmt.grammar.extract.shards import CountOptions, Extractor, Shard
 from jaxmt.grammar.extract.sorted_runs import Run
 from jaxmt.grammar.lexical import PairCounts
@@ -162,7 +162,7 @@ def assemble(
     fields = {f.name: getattr(columns, f.name) for f in _FIELDS}
     features = np.zeros((len(part), 0), np.float32)
     made = dataclasses.replace(
-      glue, **fields, counts=part.shares / ONE, features=features
+      glue, **fields, counts=part.shares / COUNT_UNIT, features=features
     )
     tables.append(made)
     origins.append(part.sentences)
@@ -233,7 +233,7 @@ def write(
   ):
     bounds = [0]
     for part in parts:
-      writer.append(packed_rules.unpack(part.rows), part.shares / ONE)
+      writer.append(packed_rules.unpack(part.rows), part.shares / COUNT_UNIT)
       bounds.append(bounds[-1] + len(part))
       origins.append("sentences", part.sentences.flat)
       origins.append("lengths", part.sentences.lengths)

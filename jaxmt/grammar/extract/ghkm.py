@@ -30,7 +30,15 @@ import numpy as np
 
 from jaxmt.grammar.extract.ghkm_choices import attach, find_cuts, find_frontier
 from jaxmt.grammar.extract.ghkm_rows import row_size, write_row
-from jaxmt.grammar.extract.packed_rules import ONE, Emission
+from jaxmt.grammar.extract.packed_rules import Emission
+from jaxmt.grammar.extract.rule_buffer import (
+  add_row,
+  buffer_arrays,
+  emission,
+  new_buffer,
+  set_shares,
+  with_room,
+)
 from jaxmt.grammar.extract.shards import Shard
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -143,7 +151,7 @@ def extract_rows(
     ],
     np.int64,
   )
-  flat, offsets, sentences, shares = _extract(
+  arrays = _extract(
     (
       np.ascontiguousarray(source.flat, np.int32),
       np.ascontiguousarray(target.flat, np.int32),
@@ -154,11 +162,7 @@ def extract_rows(
     limits,
     options.fractional,
   )
-  return Emission(
-    rows=Ragged(flat=flat, offsets=offsets),
-    sentences=sentences + np.int32(first),
-    shares=shares,
-  )
+  return emission(arrays, first=first)
 
 
 @njit
@@ -166,12 +170,7 @@ def _extract(texts, rows, nodes, limits, fractional):
   """Runs over the sentences; see `extract_rows`."""
   source, target, links = texts
   source_rows, target_rows, link_rows, node_rows = rows
-  # Growing buffers: [symbols so far, rules so far] are `size`.
-  flat = np.empty(1 << 16, np.int32)
-  ends = np.empty(1 << 12, np.int64)
-  sentences = np.empty(1 << 12, np.int32)
-  shares = np.empty(1 << 12, np.int64)
-  size = np.zeros(2, np.int64)
+  buffer, size = new_buffer()
   for row in range(len(source_rows) - 1):
     low, high = node_rows[row], node_rows[row + 1]
     pairs = links[link_rows[row] : link_rows[row + 1]]
@@ -196,14 +195,9 @@ def _extract(texts, rows, nodes, limits, fractional):
         variants, ways = attach(spans, free, node, sites, limits[4])
         before = size[1]
         for variant in range(ways):
-          while size[0] + most > len(flat):
-            flat = np.concatenate((flat, np.empty_like(flat)))
-          if size[1] == len(ends):
-            ends = np.concatenate((ends, np.empty_like(ends)))
-            sentences = np.concatenate((sentences, np.empty_like(sentences)))
-            shares = np.concatenate((shares, np.empty_like(shares)))
+          buffer = with_room(buffer, size, most)
           stop = write_row(
-            flat,
+            buffer[0],
             size[0],
             (words, others, pairs),
             tree,
@@ -212,21 +206,6 @@ def _extract(texts, rows, nodes, limits, fractional):
             variants[variant],
             (limits[2], limits[3], _FIRST_WORD),
           )
-          if stop > size[0]:
-            ends[size[1]] = stop
-            sentences[size[1]] = row
-            size[0] = stop
-            size[1] += 1
-        share = ONE
-        if fractional and size[1] > before:
-          found = size[1] - before
-          share = (2 * ONE + found) // (2 * found)  # ONE / found, rounded
-        shares[before : size[1]] = share
-  offsets = np.zeros(size[1] + 1, np.int64)
-  offsets[1:] = ends[: size[1]]
-  return (
-    flat[: size[0]].copy(),
-    offsets,
-    sentences[: size[1]].copy(),
-    shares[: size[1]].copy(),
-  )
+          add_row(buffer, size, stop, row)
+        set_shares(buffer, size, before, fractional)
+  return buffer_arrays(buffer, size)

@@ -21,7 +21,15 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.grammar.extract.packed_rules import LINK_BASE, ONE, SEP, Emission
+from jaxmt.grammar.extract.packed_rules import LINK_BASE, SEP, Emission
+from jaxmt.grammar.extract.rule_buffer import (
+  add_row,
+  buffer_arrays,
+  emission,
+  new_buffer,
+  set_shares,
+  with_room,
+)
 from jaxmt.grammar.table import Kind, X
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -106,7 +114,7 @@ def extract_rows(
     ],
     np.int64,
   )
-  flat, offsets, sentences, shares = _extract(
+  arrays = _extract(
     np.ascontiguousarray(source.flat, np.int32),
     source.offsets,
     np.ascontiguousarray(target.flat, np.int32),
@@ -117,11 +125,7 @@ def extract_rows(
     options.tight,
     options.fractional,
   )
-  return Emission(
-    rows=Ragged(flat=flat, offsets=offsets),
-    sentences=sentences + np.int32(first),
-    shares=shares,
-  )
+  return emission(arrays, first=first)
 
 
 @njit
@@ -137,12 +141,7 @@ def _extract(
   fractional,
 ):
   """Runs over the sentences; see `extract_rows`."""
-  # Growing buffers: [symbols so far, rules so far] are `size`.
-  flat = np.empty(1 << 16, np.int32)
-  ends = np.empty(1 << 12, np.int64)
-  sentences = np.empty(1 << 12, np.int32)
-  shares = np.empty(1 << 12, np.int64)
-  size = np.zeros(2, np.int64)
+  buffer, size = new_buffer()
   for sentence in range(len(source_offsets) - 1):
     words = source[source_offsets[sentence] : source_offsets[sentence + 1]]
     others = target[target_offsets[sentence] : target_offsets[sentence + 1]]
@@ -159,33 +158,20 @@ def _extract(
         # A rule is shorter than its phrase pair with all its links.
         most = phrases[outer, 1] - phrases[outer, 0] + 5
         most += phrases[outer, 3] - phrases[outer, 2] + phrases[outer, 4]
-        while size[0] + most > len(flat):
-          flat = np.concatenate((flat, np.empty_like(flat)))
-        if size[1] == len(ends):
-          ends = np.concatenate((ends, np.empty_like(ends)))
-          sentences = np.concatenate((sentences, np.empty_like(sentences)))
-          shares = np.concatenate((shares, np.empty_like(shares)))
+        buffer = with_room(buffer, size, most)
         stop = _write(
-          flat, size[0], words, others, pairs, phrases, outer, holes[choice]
+          buffer[0],
+          size[0],
+          words,
+          others,
+          pairs,
+          phrases,
+          outer,
+          holes[choice],
         )
-        if stop > size[0]:
-          ends[size[1]] = stop
-          sentences[size[1]] = sentence
-          size[0] = stop
-          size[1] += 1
-      share = ONE
-      if fractional and size[1] > before:
-        found = size[1] - before
-        share = (2 * ONE + found) // (2 * found)  # ONE / found, rounded
-      shares[before : size[1]] = share
-  offsets = np.zeros(size[1] + 1, np.int64)
-  offsets[1:] = ends[: size[1]]
-  return (
-    flat[: size[0]].copy(),
-    offsets,
-    sentences[: size[1]].copy(),
-    shares[: size[1]].copy(),
-  )
+        add_row(buffer, size, stop, sentence)
+      set_shares(buffer, size, before, fractional)
+  return buffer_arrays(buffer, size)
 
 
 @njit

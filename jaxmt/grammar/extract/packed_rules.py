@@ -18,14 +18,14 @@ from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import RuleTable
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 SEP = -(2**31)
 LINK_BASE = 1 << 16
 
-# Counts are whole multiples of 1 / ONE, so that sums do not depend on their
-# order: any split of the corpus gives the same bits.
-ONE = 1 << 32
+# Counts are whole multiples of 1 / COUNT_UNIT, so that sums do not depend on
+# their order: any split of the corpus gives the same bits.
+COUNT_UNIT = 1 << 32
 
 _BLOCK = 12  # rows sorted by insertion before merging starts
 
@@ -49,7 +49,7 @@ class Emission:
   Attributes:
     rows: the rules with their links, as in `rows.py`.
     sentences: the sentence each was found in, int32 `[N]`.
-    shares: its count in units of 1 / `ONE`, int64 `[N]`.
+    shares: its count in units of 1 / `COUNT_UNIT`, int64 `[N]`.
   """
 
   rows: Ragged
@@ -61,7 +61,7 @@ def pack(table: RuleTable) -> Ragged:
   """Returns each rule of a table as a row."""
   parts = (table.source, table.target, table.fragments, table.links)
   lengths = sum(part.lengths for part in parts) + 5
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   flat = np.empty(offsets[-1], np.int32)
   links = table.links.flat.astype(np.int32)
   codes = np.ascontiguousarray(links[:, 0] * LINK_BASE + links[:, 1])
@@ -331,7 +331,7 @@ def sort_rows(flat, offsets, bounds):
 def take(rows: Ragged, order: np.ndarray) -> Ragged:
   """Returns the given rows of a one-dimensional `Ragged`, in that order."""
   lengths = rows.offsets[order + 1] - rows.offsets[order]
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   flat = _take(np.asarray(rows.flat), rows.offsets, order, offsets)
   return Ragged(flat=flat, offsets=offsets)
 

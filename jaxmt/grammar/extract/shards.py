@@ -4,8 +4,9 @@ Map: an extractor turns a shard into rule occurrences, which become a sorted
 run. Runs that outgrow the memory budget are merged and spilled to disk. Reduce:
 the range of source sides is cut into parts; each part takes its slice of every
 run, merges them and settles its rules. Parts come out in row order, so laid end
-to end they are the whole sorted grammar. Counts are integers (`rows.ONE`): the
-result has the same bits for any shards, workers, budget and runner.
+to end they are the whole sorted grammar. Counts are whole multiples of 1 /
+`packed_rules.COUNT_UNIT`: the result has the same bits for any shards, workers,
+budget and runner.
 """
 
 import dataclasses

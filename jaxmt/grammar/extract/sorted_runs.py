@@ -15,7 +15,7 @@ from jaxmt.grammar.extract import packed_rules as rows_lib
 from jaxmt.grammar.extract.packed_rules import SEP, Emission
 from jaxmt.grammar.table import slice_rows, stack_rows
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Run:
 
   Attributes:
     rows: the rules, as in `rows.py`.
-    shares: their counts in units of 1 / `rows.ONE`, int64 `[N]`.
+    shares: their counts in units of 1 / `packed_rules.COUNT_UNIT`, int64 `[N]`.
     occurrences: how often each was found, int64 `[N]`.
     sentences: where, int32 in N rows; all empty without provenance.
     sentence_shares: the count each of these sentences gave, int64 `[M]`.
@@ -153,9 +153,7 @@ def merge(runs: Sequence[Run]) -> Run:
   """Merges runs into one; equal rows add up. Needs at least one run."""
   if len(runs) == 1:
     return runs[0]
-  bounds = np.concatenate(
-    [np.zeros(1, np.int64), np.cumsum([len(run) for run in runs])]
-  )
+  bounds = row_offsets([len(run) for run in runs])
   rows = stack_rows([run.rows for run in runs])
   order = rows_lib.sort_rows(rows.flat, rows.offsets, bounds)
   starts = _group_starts(rows.flat, rows.offsets, order, False)

@@ -21,7 +21,7 @@ from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 from jaxmt.text.array_folder import Allocate, in_memory
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import GOLDEN, mixed, njit
 
 FEATURES = (*estimate.THETA, *lexical.NAMES, *estimate.INDICATORS)
 
@@ -256,16 +256,6 @@ def _fingerprints(part: RuleTable) -> np.ndarray:
 
 
 @njit
-def _mix(value):
-  """A bijection of 64-bit numbers that spreads every bit (splitmix64)."""
-  value ^= value >> np.uint64(30)
-  value *= np.uint64(0xBF58476D1CE4E5B9)
-  value ^= value >> np.uint64(27)
-  value *= np.uint64(0x94D049BB133111EB)
-  return value ^ (value >> np.uint64(31))
-
-
-@njit
 def _hash_targets(source, source_offsets, target, target_offsets):
   out = np.empty((len(target_offsets) - 1, 2), np.uint64)
   longest = 1
@@ -278,7 +268,7 @@ def _hash_targets(source, source_offsets, target, target_offsets):
       if source[place] < 0:
         labels[sites] = -1 - np.int64(source[place])
         sites += 1
-    one = np.uint64(0x9E3779B97F4A7C15)
+    one = GOLDEN
     two = np.uint64(0xC2B2AE3D27D4EB4F)
     for place in range(target_offsets[row], target_offsets[row + 1]):
       symbol = np.int64(target[place])
@@ -286,8 +276,8 @@ def _hash_targets(source, source_offsets, target, target_offsets):
       if symbol < 0:
         site = -1 - symbol
         code = np.uint64((labels[site] << 32) + 2 * site + 1)
-      one = _mix(one ^ (code + np.uint64(0x9E3779B97F4A7C15)))
-      two = _mix(two * np.uint64(0x9FB21C651E98DF25) + code + np.uint64(1))
+      one = mixed(one ^ (code + GOLDEN))
+      two = mixed(two * np.uint64(0x9FB21C651E98DF25) + code + np.uint64(1))
     out[row, 0] = one
     out[row, 1] = two
   return out

@@ -8,7 +8,7 @@ import numpy as np
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.formats.building import Block
 from jaxmt.grammar.table import Kind, S, X
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.text.vocabulary import BOS, EOS
 
 
@@ -69,7 +69,7 @@ def move_values(
 def find_boundaries(lhs: np.ndarray, source: Ragged) -> np.ndarray:
   """Which rules for S hold `<s>` or `</s>`, bool `[N]`."""
   found = (source.flat == BOS) | (source.flat == EOS)
-  seen = np.concatenate([[0], np.cumsum(found)])
+  seen = row_offsets(found)
   has = seen[source.offsets[1:]] > seen[source.offsets[:-1]]
   return has & (lhs == S)
 

@@ -10,7 +10,7 @@ from jaxmt.grammar.formats import scanning, spelling
 from jaxmt.grammar.formats.dialect import Whole, bare_columns
 from jaxmt.grammar.formats.escapes import escape, escape_label
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 PREFIX = "TranslationModel0_"
 
@@ -48,7 +48,7 @@ def _all_links(table: RuleTable) -> Ragged:
   holes = np.flatnonzero(table.target.flat < 0)
   rule = np.searchsorted(table.target.offsets, holes, side="right") - 1
   places = np.flatnonzero(table.source.flat < 0)
-  sites = np.concatenate([[0], np.cumsum(table_lib.arity(table))])
+  sites = row_offsets(table_lib.arity(table))
   number = -1 - table.target.flat[holes].astype(np.int64)
   one = places[sites[rule] + number] - table.source.offsets[rule]
   other = holes - table.target.offsets[rule]

@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 from jaxmt.text.scan import NEWLINE, is_space
 
 _BAR, _EQUALS, _SEMICOLON, _MINUS = ord("|"), ord("="), ord(";"), ord("-")
@@ -142,7 +143,7 @@ def take_field(lines: Lines, field: np.ndarray, number: int) -> Tokens:
 def count_offsets(rows: np.ndarray, size: int) -> np.ndarray:
   """Returns the offsets of sorted row numbers, int64 `[size + 1]`."""
   counts = np.bincount(rows, minlength=size)
-  return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+  return row_offsets(counts)
 
 
 def intern_tokens(

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import CLOSE, RuleTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 GLUE = "\b"
 
@@ -36,7 +36,7 @@ class Pool:
     """Returns `(bytes, offsets)` of all strings end to end."""
     parts = [string.encode("utf-8") for string in self._strings]
     lengths = np.array([len(part) for part in parts], np.int64)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    offsets = row_offsets(lengths)
     return np.frombuffer(b"".join(parts), np.uint8), offsets
 
 
@@ -142,9 +142,7 @@ def constant_pieces(speller: Speller, text: str, size: int) -> Ragged:
 
 def keep_pieces(pieces: Ragged, keep: np.ndarray) -> Ragged:
   """Returns single pieces of some rules `[N]`, nothing for the others."""
-  return Ragged(
-    flat=pieces.flat[keep], offsets=np.concatenate([[0], np.cumsum(keep)])
-  )
+  return Ragged(flat=pieces.flat[keep], offsets=row_offsets(keep))
 
 
 def drop_rows(pieces: Ragged, drop: np.ndarray) -> Ragged:
@@ -152,7 +150,7 @@ def drop_rows(pieces: Ragged, drop: np.ndarray) -> Ragged:
   lengths = np.where(drop, 0, pieces.lengths)
   return Ragged(
     flat=pieces.flat[np.repeat(~drop, pieces.lengths)],
-    offsets=np.concatenate([[0], np.cumsum(lengths)]),
+    offsets=row_offsets(lengths),
   )
 
 
@@ -246,7 +244,7 @@ def fragment_pieces(
   site[:-1] = (codes[:-1] < CLOSE) & (codes[1:] == CLOSE)
   places = np.flatnonzero(site)
   rule = np.searchsorted(table.fragments.offsets, places, side="right") - 1
-  seen = np.concatenate([[0], np.cumsum(site)])
+  seen = row_offsets(site)
   number = seen[places] - seen[table.fragments.offsets[rule]]
   keys = (-2 - codes[places]) << 32 | number
   distinct, inverse = np.unique(keys, return_inverse=True)
@@ -258,7 +256,7 @@ def fragment_pieces(
   ) + inverse.reshape(-1)
   keep = np.ones(len(codes), np.bool_)
   keep[places + 1] = False
-  kept = np.concatenate([[0], np.cumsum(keep)])
+  kept = row_offsets(keep)
   return Ragged(flat=flat[keep], offsets=kept[table.fragments.offsets])
 
 

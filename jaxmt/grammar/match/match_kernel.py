@@ -11,13 +11,11 @@ from jaxmt.grammar.match.match_rows import (
   by_falling_value,
   clear_row,
   copy_row,
-  grown,
-  grown_ends,
   largest,
   offer,
 )
 from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown, grown_rows, njit
 
 ORDINARY, GLUE, GOAL = 0, 1, 2
 _NONE = -np.inf
@@ -53,7 +51,7 @@ def _walk(words, spans, grammar, span, width):
           entry[column] = stack[top, column]
         position, node, sites = entry[1], entry[2], entry[4]
         if position > begin and offsets[node + 1] > offsets[node]:
-          found = grown(found, count + 1)
+          found = grown_rows(found, count + 1)
           for column in range(columns):
             found[count, column] = entry[column]
           count += 1
@@ -63,7 +61,7 @@ def _walk(words, spans, grammar, span, width):
         if position >= reach:
           continue
         onward = tries.step(keys, children, node, words[position])
-        stack = grown(stack, top + 1 + length + len(spans))
+        stack = grown_rows(stack, top + 1 + length + len(spans))
         if onward >= 0:
           for column in range(columns):
             stack[top, column] = entry[column]
@@ -235,8 +233,8 @@ def _sentence(
     elif size_of == length + 2:
       first, last = length, length + 1
     for begin in range(first, last):
-      cells = grown(cells, num_cells + 1)
-      out = grown(out, filled + limit)
+      cells = grown_rows(cells, num_cells + 1)
+      out = grown_rows(out, filled + limit)
       if size_of > length:  # glue or goal
         cells[num_cells, 0], cells[num_cells, 1] = 0, begin
         if size_of == length + 2:
@@ -330,10 +328,9 @@ def match_batch(
       num_cells,
     )
     after = num_cells + len(cells)
-    all_cells = grown(all_cells, after)
-    if after >= len(ends):
-      ends = grown_ends(ends, 2 * (after + 1))
-    out = grown(out, filled + len(rows))
+    all_cells = grown_rows(all_cells, after)
+    ends = grown(ends, after + 1)
+    out = grown_rows(out, filled + len(rows))
     for cell in range(len(cells)):
       all_cells[num_cells + cell, 0] = sentence
       for column in range(4):

@@ -1,4 +1,4 @@
-"""Growing rows and bounded heaps for `match_kernel`.
+"""Rows, sorting and bounded heaps for `match_kernel`.
 
 Written to be compiled fast, since that is much of a cold start: loops instead
 of assignments to slices, and a sort of our own.
@@ -7,26 +7,6 @@ of assignments to slices, and a sort of our own.
 import numpy as np
 
 from jaxmt.text.kernels import njit
-
-
-@njit
-def grown(rows, needed):
-  """`rows`, or a copy at least twice as long if it has not `needed` rows."""
-  if needed <= len(rows):
-    return rows
-  larger = np.empty((max(needed, 2 * len(rows)), rows.shape[1]), np.int32)
-  for row in range(len(rows)):
-    copy_row(larger, row, rows, row)
-  return larger
-
-
-@njit
-def grown_ends(ends, size):
-  """The same offsets with room for `size` of them, int64."""
-  larger = np.zeros(size, np.int64)
-  for place in range(len(ends)):
-    larger[place] = ends[place]
-  return larger
 
 
 @njit

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 
 LEXICAL, TREE = 0, 1
 SITE = -1
@@ -157,5 +157,5 @@ def rank_rules(
   counts = np.bincount(trie.end[kept], minlength=trie.num_nodes)
   return Ragged(
     flat=kept.astype(np.int32),
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=row_offsets(counts),
   )

@@ -169,11 +169,11 @@ def test_counts_of_attachments():
   source, target, links, trees, _ = corpus([pair])
   one = dataclasses.replace(WIDE, attach="all", max_size=1, fractional=False)
   emission = ghkm.extract_rows(source, target, links, trees, one)
-  assert (emission.shares == packed_rules.ONE).all()
+  assert (emission.shares == packed_rules.COUNT_UNIT).all()
   shared = dataclasses.replace(one, fractional=True)
   emission = ghkm.extract_rows(source, target, links, trees, shared)
   # Three fragments: one of three attachments, two of two.
-  assert sorted(emission.shares / packed_rules.ONE) == pytest.approx(
+  assert sorted(emission.shares / packed_rules.COUNT_UNIT) == pytest.approx(
     [1 / 3] * 3 + [1 / 2] * 4
   )
   few = dataclasses.replace(one, max_attach=1)

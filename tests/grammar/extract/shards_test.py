@@ -166,7 +166,7 @@ def test_bounds_are_found_in_a_run():
 _RAY = """
 import hashlib, json, os, signal, sys
 import functools
-from jaxmt.grammar import extraction, shards
+from jaxmt.grammar.extract import extraction, shards
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.runtime.runner import Runner, session
 from tests.grammar import rule_strategies as rules
