@@ -61,7 +61,7 @@ def test_every_space_there_is():
 
 
 def test_large_texts_are_split_on_several_threads(monkeypatch):
-  monkeypatch.setattr(words.threads, "available", lambda: 5)
+  monkeypatch.setattr(words.kernels, "available_threads", lambda: 5)
   rng = np.random.default_rng(0)
   lines = [
     " ".join(f"w{n}" for n in rng.integers(0, 3000, rng.integers(0, 40)))
