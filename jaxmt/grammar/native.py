@@ -9,15 +9,18 @@ manifest.json                    see `jaxmt.text.array_folder`
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxmt.errors import InputError
+from jaxmt.grammar import validation
 from jaxmt.grammar.extract.packed_rules import RuleColumns
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import RuleTable
+from jaxmt.grammar.validation import RAGGED, SCALARS
 from jaxmt.text import array_folder, vocabulary
 from jaxmt.text.array_folder import FolderWriter
 from jaxmt.text.ragged import Ragged
@@ -25,13 +28,6 @@ from jaxmt.text.vocabulary import Vocabulary
 
 META = {"format": "jaxmt-rules", "version": 1}
 
-_SCALARS = {"lhs": np.int32, "kind": np.int8, "counts": np.float64}
-_RAGGED = {
-  "source": np.int32,
-  "target": np.int32,
-  "links": np.int16,
-  "fragments": np.int32,
-}
 _PROVENANCE = ("provenance_offsets", "provenance_rules", "provenance_counts")
 
 
@@ -44,9 +40,9 @@ def to_values(table: RuleTable) -> dict[str, Any]:
     "target_words": vocabulary.to_lines(table.target_words),
     "feature_names": list(table.feature_names),
   }
-  for name in _SCALARS:
+  for name in SCALARS:
     values[name] = getattr(table, name)
-  for name in _RAGGED:
+  for name in RAGGED:
     rows = getattr(table, name)
     values[name] = rows.flat
     values[f"{name}_offsets"] = rows.offsets
@@ -54,11 +50,41 @@ def to_values(table: RuleTable) -> dict[str, Any]:
 
 
 def from_values(values: dict[str, Any]) -> RuleTable:
-  """Returns the table that `to_values` took apart."""
+  """Returns the table that `to_values` took apart.
+
+  Raises:
+    InputError: naming the first column that is wrong.
+  """
+  table = _table(values)
+  validation.validate(table)
+  return table
+
+
+def provenance_from_values(values: dict[str, Any]) -> Provenance:
+  """Returns the provenance among the values of a table.
+
+  Raises:
+    InputError: naming the first column that is wrong.
+  """
+  offsets, rules, counts = (values[name] for name in _PROVENANCE)
+  provenance = Provenance(
+    rules=Ragged(flat=rules, offsets=offsets), counts=counts
+  )
+  validation.validate_provenance(provenance, rules=len(values["lhs"]))
+  return provenance
+
+
+def _table(values: dict[str, Any], path: str | None = None) -> RuleTable:
+  """The table of the values; their files are in the folder `path`."""
+
+  def words(name: str) -> Vocabulary:
+    file = None if path is None else os.path.join(path, f"{name}.txt")
+    return vocabulary.from_lines(values[name], path=file)
+
   return RuleTable(
     labels=tuple(values["labels"]),
-    source_words=vocabulary.from_lines(values["source_words"]),
-    target_words=vocabulary.from_lines(values["target_words"]),
+    source_words=words("source_words"),
+    target_words=words("target_words"),
     features=values["features"],
     feature_names=tuple(values["feature_names"]),
     **_columns(values.__getitem__),
@@ -67,8 +93,8 @@ def from_values(values: dict[str, Any]) -> RuleTable:
 
 def _columns(array) -> dict[str, Any]:
   """The columns of a table but its features, from a source of arrays."""
-  columns: dict[str, Any] = {name: array(name) for name in _SCALARS}
-  for name in _RAGGED:
+  columns: dict[str, Any] = {name: array(name) for name in SCALARS}
+  for name in RAGGED:
     columns[name] = Ragged(flat=array(name), offsets=array(f"{name}_offsets"))
   return columns
 
@@ -87,9 +113,9 @@ class TableWriter:
   ) -> None:
     """Adds rules and their counts (features come later)."""
     values = {"lhs": columns.lhs, "kind": columns.kind, "counts": counts}
-    for name, dtype in _SCALARS.items():
+    for name, dtype in SCALARS.items():
       self.folder.append(name, np.asarray(values[name], dtype))
-    for name, dtype in _RAGGED.items():
+    for name, dtype in RAGGED.items():
       rows: Ragged = getattr(columns, name)
       before = self.folder.rows(name)
       self.folder.append(name, np.asarray(rows.flat, dtype))
@@ -177,32 +203,47 @@ def read(path: str, *, verify: bool = True) -> RuleTable:
 
   Args:
     path: the folder.
-    verify: also compare every file's checksum, which reads it once.
+    verify: read every file once, to compare its checksum and to check every
+      rule. Without it only types and shapes are checked: for tables that this
+      process has written itself.
 
   Raises:
-    InputError: naming the file that is missing, cut short or changed.
+    InputError: naming the file that is missing, cut short, changed or wrong.
   """
   folder = _open(path, verify=verify)
-  names = [*_SCALARS, *_RAGGED, *(f"{name}_offsets" for name in _RAGGED)]
+  names = [*SCALARS, *RAGGED, *(f"{name}_offsets" for name in RAGGED)]
   values: dict[str, Any] = {
     name: folder.array(name) for name in [*names, "features"]
   }
   for name in ("labels", "source_words", "target_words", "feature_names"):
     values[name] = folder.lines(name)
-  return from_values(values)
+  table = _table(values, path)
+  check = validation.validate if verify else validation.check_columns
+  check(table, path=path)
+  return table
 
 
 def read_provenance(path: str, *, verify: bool = True) -> Provenance:
-  """Opens the provenance kept with a table.
+  """Opens the provenance kept with a table, and checks it.
+
+  Args:
+    path: the folder.
+    verify: also compare every file's checksum, which reads it once.
 
   Raises:
-    InputError: if it was not kept, or is damaged.
+    InputError: if it was not kept, is damaged or wrong.
   """
   folder = _open(path, verify=verify)
   if f"{_PROVENANCE[0]}.npy" not in folder.names:
     raise InputError("was extracted without provenance", path=path)
   offsets, rules, counts = map(folder.array, _PROVENANCE)
-  return Provenance(rules=Ragged(flat=rules, offsets=offsets), counts=counts)
+  provenance = Provenance(
+    rules=Ragged(flat=rules, offsets=offsets), counts=counts
+  )
+  validation.validate_provenance(
+    provenance, rules=len(folder.array("lhs")), path=path
+  )
+  return provenance
 
 
 def _open(path: str, *, verify: bool) -> array_folder.Folder:

@@ -147,46 +147,65 @@ def readable(table):
 @st.composite
 def tables(draw, *, most=8, labels=("X", "S", "NP", "VP")):
   """Arbitrary valid tables with some features."""
-  source, target, links, fragments = [], [], [], []
-  size = draw(st.integers(0, most))
-  for _ in range(size):
-    symbols = draw(st.lists(st.integers(-4, 8), min_size=1, max_size=4))
-    sites = sum(symbol < 0 for symbol in symbols)
-    words = draw(st.lists(st.integers(4, 8), max_size=3))
-    other = draw(st.permutations([*words, *(-1 - k for k in range(sites))]))
-    pairs = [
-      (i, j)
-      for i, one in enumerate(symbols)
-      for j, two in enumerate(other)
-      if one >= 0 and two >= 0
-    ]
-    chosen = draw(st.sets(st.sampled_from(pairs))) if pairs else set()
-    source.append(symbols)
-    target.append(other)
-    links.append(sorted(chosen))
-    fragments.append(draw(st.lists(st.integers(-5, 8), max_size=3)))
+  drawn = [draw(_rules(len(labels))) for _ in range(draw(st.integers(0, most)))]
+  rows = lambda name: [rule[name] for rule in drawn]
   column = lambda values: np.array(
-    draw(st.lists(values, min_size=size, max_size=size))
+    draw(st.lists(values, min_size=len(drawn), max_size=len(drawn)))
   )
   return make_table(
     labels=labels,
     source_words=SOURCE_WORDS,
     target_words=TARGET_WORDS,
-    lhs=column(st.integers(0, len(labels) - 1)),
-    kind=column(st.integers(0, 3)),
-    source=ragged.from_rows(source),
-    target=ragged.from_rows(target),
+    lhs=np.array(rows("lhs")),
+    kind=np.array(rows("kind")),
+    source=ragged.from_rows(rows("source")),
+    target=ragged.from_rows(rows("target")),
     links=Ragged(
-      flat=np.array([link for row in links for link in row], np.int16).reshape(
-        -1, 2
-      ),
-      offsets=_offsets(links),
+      flat=np.array(
+        [link for row in rows("links") for link in row], np.int16
+      ).reshape(-1, 2),
+      offsets=_offsets(rows("links")),
     ),
     counts=column(st.integers(0, 5)),
     features=column(st.integers(-3, 3))[:, None] * np.ones((1, 2)),
     feature_names=("one", "two"),
-    fragments=ragged.from_rows(fragments),
+    fragments=ragged.from_rows(rows("fragment")),
   )
+
+
+@st.composite
+def _rules(draw, labels):
+  """A valid rule as a dict; glue and pass-through rules have one form each."""
+  kind = Kind(draw(st.integers(0, 3)))
+  rule = {"kind": kind, "lhs": 1, "links": [], "fragment": []}
+  if kind == Kind.GLUE:
+    left, right = draw(st.sampled_from([([-1], [-1]), ([-2, -1], [-1, -2])]))
+    return rule | {"source": left, "target": right}
+  if kind == Kind.PASS_THROUGH:
+    return rule | {"lhs": 0, "source": [1], "target": [1]}
+  rule["lhs"] = draw(st.integers(0, labels - 1))
+  source = draw(st.lists(st.integers(-labels, 8), min_size=1, max_size=4))
+  sites = sum(symbol < 0 for symbol in source)
+  words = draw(st.lists(st.integers(4, 8), max_size=3))
+  target = draw(st.permutations([*words, *(-1 - k for k in range(sites))]))
+  pairs = [
+    (i, j)
+    for i, one in enumerate(source)
+    for j, two in enumerate(target)
+    if one >= 0 and two >= 0
+  ]
+  if pairs:
+    rule["links"] = sorted(draw(st.sets(st.sampled_from(pairs))))
+  if kind == Kind.TREE_TO_STRING and draw(st.booleans()):
+    cut = draw(st.integers(0, len(source) - 1))  # the rest is one level down
+    inner = [-2 - draw(st.integers(0, labels - 1)), *_leaves(source[cut:]), -1]
+    rule["fragment"] = [-2 - rule["lhs"], *_leaves(source[:cut]), *inner, -1]
+  return rule | {"source": source, "target": target}
+
+
+def _leaves(source):
+  """Source symbols as fragments write them."""
+  return [c for s in source for c in ([s] if s >= 0 else [s - 1, -1])]
 
 
 def same(one, other):

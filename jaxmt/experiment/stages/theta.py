@@ -15,11 +15,10 @@ from jaxmt.decode.model import Model
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import decode, system
 from jaxmt.experiment.stages.system import SearchStageConfig
-from jaxmt.grammar.provenance import Provenance
+from jaxmt.grammar import native
 from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime.runner import Runner
-from jaxmt.text.ragged import Ragged
 from jaxmt.train import baselines, shard_counting, shard_store
 from jaxmt.train.checkpoint_store import Store
 from jaxmt.train.config import ThetaConfig
@@ -225,13 +224,7 @@ def training_model(
   source = models.make_source(model, corpus["train_source"], spans=spans)
   provenance = None
   if "provenance_rules" in grammar:
-    provenance = Provenance(
-      rules=Ragged(
-        flat=np.asarray(grammar["provenance_rules"]),
-        offsets=np.asarray(grammar["provenance_offsets"]),
-      ),
-      counts=np.asarray(grammar["provenance_counts"]),
-    )
+    provenance = native.provenance_from_values(dict(grammar))
   bitext = shard_counting.make_bitext(
     model, source, corpus["train_target"], provenance=provenance
   )
