@@ -29,6 +29,15 @@ class InputError(ValueError):
     super().__init__(f"{where}: {cause}" if where else cause)
 
 
+def system_failure(error: OSError, path: str | None = None) -> InputError:
+  """Says why a system call has failed, for `path` or the file it names."""
+  cause = (error.strerror or str(error) or type(error).__name__).lower()
+  path = error.filename if path is None else path
+  if isinstance(path, bytes):
+    path = path.decode("utf-8", "replace")
+  return InputError(cause, path=path if isinstance(path, str) else None)
+
+
 def failure(error: Exception, path: str) -> InputError:
   """Says what running a config file has raised, and where."""
   if isinstance(error, SyntaxError):

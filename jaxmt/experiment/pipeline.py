@@ -22,8 +22,8 @@ import dataclasses
 import datetime
 import hashlib
 import json
+import os
 import pathlib
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +43,8 @@ class Artefact:
   Attributes:
     key: the hash that names it.
     values: what the stage returned; arrays are memory-mapped.
-    seconds: how long making it took, when it was made.
+    seconds: how long making it took, when it was made; if that was
+      interrupted, with what was done before and kept.
     reused: whether it was already there.
   """
 
@@ -161,13 +162,13 @@ class Run:
 
   def _find(self, name: str, directory: pathlib.Path):
     """Reads an artefact; a damaged one is removed, and that is said."""
-    if not directory.exists():
+    if not os.path.lexists(directory):
       return None
     try:
       return checkpoint.read(directory)
     except checkpoint.Damaged as damage:
       progress.say(f"[{name}] damaged ({damage}): making it again")
-      shutil.rmtree(directory)
+      checkpoint.remove(directory)
       return None
 
   def _make(self, call: "_Call", directory: pathlib.Path, key: str):
@@ -180,18 +181,20 @@ class Run:
       for parameter, value in call.inputs.items()
     }
     partial = self.store / ".partial" / directory.name
-    if call.resumable:
-      arguments["partial"] = checkpoint.Partial(partial)
+    kept = checkpoint.Partial(partial) if call.resumable else None
+    if kept is not None:
+      arguments["partial"] = kept
     if call.shared:
       arguments |= self._tools
       if self._crew is not None:
         self._crew.announce(self._task(call, partial))
     values = call.function(call.config, **arguments)
-    seconds = round(time.perf_counter() - start, 3)
+    seconds = kept.seconds if kept else time.perf_counter() - start
+    seconds = round(seconds, 3)
     meta = {"stage": call.name, "key": key, "seconds": seconds}
     checkpoint.write(directory, values, meta)
-    if call.resumable:
-      shutil.rmtree(partial)
+    if kept is not None:
+      checkpoint.remove(partial)
     progress.say(f"[{call.name}] done in {seconds:.1f} s")
     return checkpoint.read(directory)
 
@@ -305,9 +308,9 @@ def open_run(
     InputError: if the workdir is in use and `wait` is False.
   """
   path = pathlib.Path(workdir)
-  path.mkdir(parents=True, exist_ok=True)
+  files.make_folder(workdir)
   store_path = pathlib.Path(store) if store else path / "artefacts"
-  (store_path / ".locks").mkdir(parents=True, exist_ok=True)
+  files.make_folder(str(store_path / ".locks"))
   with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
     run = Run(path, store_path, crew=crew, tools=tools)
     record = {

@@ -7,21 +7,25 @@ a temporary name, flushed to disk, renamed, and checked when read.
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
 import pathlib
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from jaxmt import errors
 from jaxmt.errors import InputError
-from jaxmt.text import array_folder
+from jaxmt.text import array_folder, files
 
 Values = dict[str, Any]
 
+_SECONDS = ".seconds"  # beside the artefacts: how long the stage took so far
 _NAME = re.compile(r"[A-Za-z0-9_@-]+")
 
 
@@ -36,16 +40,25 @@ def write(directory: pathlib.Path, values: Mapping[str, Any], meta: dict):
   artefact left behind when they were killed is removed.
 
   Args:
-    directory: the final folder; must not exist. Its parent must.
+    directory: the final folder. An older artefact of that name is replaced at
+      once: there is always a whole one. Its parent must exist.
     values: arrays, lists of strings without newline, or JSON values.
     meta: kept in the manifest under "meta".
   """
-  for stale in directory.parent.glob(f".{directory.name}.*"):
-    shutil.rmtree(stale)
+  for stale in directory.parent.glob(f".{glob.escape(directory.name)}.*"):
+    remove(stale)
   with array_folder.open_writer(str(directory)) as folder:
     folder.meta = {"meta": meta}
     for name in sorted(values):
       _write_value(folder, name, values[name])
+
+
+def remove(path: pathlib.Path) -> None:
+  """Removes a folder, a file or a link, if there is one."""
+  if path.is_dir() and not path.is_symlink():
+    shutil.rmtree(path)
+  else:
+    path.unlink(missing_ok=True)
 
 
 def _write_value(folder: array_folder.FolderWriter, name: str, value: Any):
@@ -91,34 +104,57 @@ class Partial:
   def __init__(self, folder: pathlib.Path):
     """Uses `folder`, which is made if it is not there."""
     self._folder = folder
-    folder.mkdir(parents=True, exist_ok=True)
+    files.make_folder(str(folder))
+    self._start = time.perf_counter()
+    self._before = self._time_before()
+
+  @property
+  def seconds(self) -> float:
+    """Time spent since the stage first began, as far as it was kept.
+
+    What a killed process did after it last put something is not counted; it
+    is done again, and counted then.
+    """
+    return self._before + time.perf_counter() - self._start
+
+  def _keep_time(self) -> None:
+    files.write_text(str(self._folder / _SECONDS), f"{self.seconds:.3f}\n")
+
+  def _time_before(self) -> float:
+    try:
+      value = float((self._folder / _SECONDS).read_text())
+    except (OSError, ValueError):
+      return 0.0
+    return value if 0 <= value < float("inf") else 0.0
 
   def get(self, name: str) -> Values | None:
     """Returns the values written under a name, None if there are none."""
     directory = self._folder / name
-    if not directory.exists():
+    if not os.path.lexists(directory):
       return None
     try:
       return read(directory)[0]
     except Damaged:
-      shutil.rmtree(directory)
+      remove(directory)
       return None
 
   def put(self, name: str, values: Mapping[str, Any]) -> None:
-    """Writes values under a name, atomically."""
-    self.drop(name)
+    """Writes values under a name, atomically, in place of older ones."""
+    if not array_folder.is_folder(str(self._folder / name)):
+      self.drop(name)
     write(self._folder / name, values, {})
+    self._keep_time()
 
   def drop(self, name: str) -> None:
     """Removes what was written under a name, if anything was."""
     directory = self._folder / name
-    if not directory.exists():
+    if not os.path.lexists(directory):
       return
     # Renamed first: a half-removed folder must not look like an artefact.
     doomed = directory.with_name(f".{name}.dropped")
-    shutil.rmtree(doomed, ignore_errors=True)
+    remove(doomed)
     os.rename(directory, doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+    remove(doomed)
 
 
 def file_digest(path: pathlib.Path | str) -> str:
@@ -127,8 +163,7 @@ def file_digest(path: pathlib.Path | str) -> str:
     with open(path, "rb") as stream:
       return hashlib.file_digest(stream, "sha256").hexdigest()
   except OSError as error:
-    cause = (error.strerror or "unreadable").lower()
-    raise InputError(cause, path=str(path)) from error
+    raise errors.system_failure(error, str(path)) from error
 
 
 @contextlib.contextmanager
@@ -143,7 +178,7 @@ def lock(path: pathlib.Path, *, wait: bool, what: str) -> Iterator[None]:
   Raises:
     InputError: if another process holds it and `wait` is False.
   """
-  with open(path, "a+") as handle:
+  with open(path, "a+", errors="replace") as handle:
     try:
       fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -8,7 +8,9 @@
     if __name__ == "__main__":
       program.run(main)
 
-Bad flags and bad input print one line on standard error and exit with 2.
+Bad flags, bad input and failed system calls print one line on standard error
+and exit with 2. Programs import this module before the others, which are slow
+to load: Ctrl-C is then answered with one line from the start.
 """
 
 import os
@@ -27,6 +29,7 @@ Value = TypeVar("Value")
 
 def run(main: Callable[[list[str]], None]) -> None:
   """Parses flags, runs `main`, turns `InputError` into one line and exit 2."""
+  _occupy_closed_streams()
   logging.use_absl_handler()
   logging.set_verbosity(logging.WARNING)  # libraries' news are not ours
   app.run(lambda argv: _guarded(main, argv), flags_parser=_parse_flags)
@@ -72,23 +75,67 @@ def _unknown_config_key(error: Exception, argv: Sequence[str]) -> str:
   return text + (f"; did you mean '{near[1]}'?" if near else "")
 
 
+def _occupy_closed_streams() -> None:
+  """Opens the null device in place of closed standard streams.
+
+  Otherwise the next file that is opened takes their number, and whatever a
+  library prints goes into it.
+  """
+  for number in range(3):
+    try:
+      os.fstat(number)
+    except OSError:
+      os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+  if sys.stderr is None:
+    sys.stderr = open(os.devnull, "w")
+
+
 def _guarded(main: Callable[[list[str]], None], argv: list[str]) -> None:
   try:
     main(argv)
-    sys.stdout.flush()
+    if sys.stdout is not None:
+      sys.stdout.flush()
   except InputError as error:
     _fail(str(error))
   except BrokenPipeError:  # the reader of our output has gone: not our error
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     sys.exit(0)
+  except OSError as error:
+    _fail(str(errors.system_failure(error)))
+  except MemoryError as error:
+    _fail(f"out of memory: {error}")
   except KeyboardInterrupt:
     _fail("interrupted")
 
 
+def _drop_output() -> None:
+  """Forgets what waits to be printed: it cannot be."""
+  os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report_interrupt(kind, value, traceback) -> None:
+  """Answers Ctrl-C outside `run`, while modules are loaded."""
+  if issubclass(kind, KeyboardInterrupt):
+    print(f"{_name()}: interrupted", file=sys.stderr)
+  else:
+    sys.__excepthook__(kind, value, traceback)
+
+
+sys.excepthook = _report_interrupt
+
+
+def _name() -> str:
+  return os.path.basename(sys.argv[0])
+
+
 def _fail(reason: str):
   """Prints one line and exits with 2."""
-  name = os.path.basename(sys.argv[0])
-  print(f"{name}: {' '.join(reason.split())}", file=sys.stderr)
+  print(f"{_name()}: {' '.join(reason.split())}", file=sys.stderr)
+  try:
+    if sys.stdout is not None:
+      sys.stdout.flush()
+  except OSError:
+    _drop_output()
   sys.exit(2)
 
 
@@ -110,3 +157,32 @@ def required(**values: object) -> None:
   for name, value in values.items():
     if value in (None, "", []):
       raise InputError(f"--{name} is required")
+
+
+def check_paths(*, outputs: Sequence[str], inputs: Sequence[str] = ()) -> None:
+  """Refuses two outputs in one file, and an output that is an input.
+
+  Args:
+    outputs: names of flags that say what is written.
+    inputs: names of flags that say what is read, or lists of it.
+
+  Raises:
+    InputError: naming both flags.
+  """
+  seen: dict[str, str] = {}
+  for name in (*inputs, *outputs):
+    value = flags.FLAGS[name].value or []
+    for path in value.split(",") if isinstance(value, str) else value:
+      if path == "-" or _is_device(path):
+        continue  # several may print there
+      place = os.path.realpath(path)
+      if place in seen and name in outputs:
+        raise InputError(
+          f"--{seen[place]} and --{name} are the same", path=path
+        )
+      seen.setdefault(place, name)
+
+
+def _is_device(path: str) -> bool:
+  regular = os.path.isfile(path) or os.path.isdir(path)
+  return os.path.exists(path) and not regular

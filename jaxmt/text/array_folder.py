@@ -13,7 +13,9 @@ can be left out.
 
 import concurrent.futures
 import contextlib
+import ctypes
 import dataclasses
+import errno
 import json
 import os
 import pathlib
@@ -25,10 +27,13 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from jaxmt import errors
 from jaxmt.errors import InputError
 from jaxmt.text import files
 
 MANIFEST = "manifest.json"
+_HERE = -100  # AT_FDCWD of <fcntl.h>
+_RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
 # (name, size, type) -> an array of zeros, in memory or on disk.
 Allocate = Callable[[str, int, type], np.ndarray]
@@ -84,8 +89,9 @@ class ColumnFile:
       self._out.close()
 
   def close(self) -> None:
-    """Gives the file up."""
-    self._out.close()
+    """Gives the file up; what has not reached the disk is lost."""
+    with contextlib.suppress(OSError):
+      self._out.close()
 
 
 def _load(path: pathlib.Path) -> np.ndarray:
@@ -160,10 +166,10 @@ def open_writer(path: str) -> Iterator[FolderWriter]:
   Raises:
     InputError: if something else is there, or writing fails.
   """
-  target = pathlib.Path(path)
+  target = pathlib.Path(os.path.realpath(path))  # write through links
   if os.path.lexists(target) and not (target / MANIFEST).is_file():
     raise InputError("exists already and is something else", path=path)
-  temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+  temporary = files.hidden_name(target)
   try:
     temporary.mkdir()
     writer = FolderWriter(temporary)
@@ -174,20 +180,42 @@ def open_writer(path: str) -> Iterator[FolderWriter]:
       writer.close()
     _put_in_place(temporary, target)
   except OSError as error:
-    cause = (error.strerror or str(error)).lower()
-    raise InputError(cause, path=path) from error
+    raise errors.system_failure(error, path) from error
   finally:
     shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _put_in_place(temporary: pathlib.Path, target: pathlib.Path) -> None:
+  """Gives a folder its name; an old one of that name is then removed.
+
+  At every moment there is an old or a new folder of that name, where the file
+  system can exchange two names. Where it cannot (some network disks), a kill
+  between two renames leaves the old folder under a hidden name.
+  """
   files.sync_directory(temporary)
-  old = target.with_name(f".{target.name}.{os.getpid()}.old")
-  if target.exists():
+  if not target.exists():
+    os.rename(temporary, target)
+  elif not _exchange(temporary, target):
+    old = files.hidden_name(target)
     os.rename(target, old)
-  os.rename(temporary, target)
-  files.sync_directory(target.parent)
-  shutil.rmtree(old, ignore_errors=True)
+    os.rename(temporary, target)
+    shutil.rmtree(old, ignore_errors=True)
+  files.sync_directory(target.parent)  # what was exchanged, the caller removes
+
+
+def _exchange(one: pathlib.Path, other: pathlib.Path) -> bool:
+  """Exchanges two names at once; returns whether the system can."""
+  try:
+    rename = ctypes.CDLL(None, use_errno=True).renameat2
+  except (OSError, AttributeError):
+    return False
+  names = (os.fsencode(one), os.fsencode(other))
+  if rename(_HERE, names[0], _HERE, names[1], _RENAME_EXCHANGE) == 0:
+    return True
+  code = ctypes.get_errno()
+  if code in (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP):
+    return False
+  raise OSError(code, os.strerror(code))
 
 
 def _checksums(folder: pathlib.Path, names: Sequence[str]) -> list[int]:
@@ -222,9 +250,12 @@ class Folder:
     """Returns an array, memory-mapped and read-only."""
     file = self._file(f"{name}.npy")
     try:
-      return _load(pathlib.Path(file))
-    except (OSError, ValueError) as error:
+      array = _load(pathlib.Path(file))
+    except (OSError, ValueError, EOFError) as error:
       raise InputError("not an array", path=file) from error
+    if not array.ndim:
+      raise InputError("a single value, not an array", path=file)
+    return array
 
   def lines(self, name: str) -> list[str]:
     """Returns strings."""
@@ -232,11 +263,7 @@ class Folder:
 
   def json(self, name: str) -> Any:
     """Returns a JSON value."""
-    file = self._file(f"{name}.json")
-    try:
-      return json.loads(files.read_text(file))
-    except ValueError as error:
-      raise InputError(f"not JSON: {error}", path=file) from error
+    return files.read_json(self._file(f"{name}.json"))
 
   def _file(self, name: str) -> str:
     if name not in self.names:
@@ -268,9 +295,17 @@ def open_folder(path: str, *, verify: bool) -> Folder:
       name: (int(entry["bytes"]), int(entry["crc32"]))
       for name, entry in manifest.pop("files").items()
     }
-  except (ValueError, KeyError, TypeError, AttributeError) as error:
+  except (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+  ) as error:
     raise InputError("not a manifest", path=manifest_path) from error
   for name, (size, _) in entries.items():
+    if os.path.basename(name) != name:
+      raise InputError(f"'{name}' is in another folder", path=manifest_path)
     file = folder / name
     if not file.is_file():
       raise InputError("missing", path=str(file))
@@ -292,8 +327,7 @@ def scratch(near: str) -> Iterator[str]:
   try:
     name = tempfile.mkdtemp(prefix=".scratch.", dir=parent)
   except OSError as error:
-    cause = (error.strerror or str(error)).lower()
-    raise InputError(cause, path=parent) from error
+    raise errors.system_failure(error, parent) from error
   try:
     yield name
   finally:
@@ -313,8 +347,7 @@ def spill(
       np.save(path, array, allow_pickle=False)
       mapped[key] = _load(path)
   except OSError as error:
-    cause = (error.strerror or str(error)).lower()
-    raise InputError(f"cannot spill: {cause}", path=str(folder)) from error
+    raise errors.system_failure(error, str(folder)) from error
   return mapped
 
 
@@ -336,7 +369,12 @@ def scratch_array(
   """Returns an array of zeros that lies in a scratch folder, not in memory."""
   if not size:  # an empty file cannot be mapped
     return np.zeros(size, dtype)
-  path = pathlib.Path(scratch_folder) / f"{name}.npy"
-  return np.asarray(
-    np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=(size,))
-  )
+  path = pathlib.Path(scratch_folder) / f"{name}.raw"
+  try:
+    with open(path, "wb") as out:
+      # Space that is missing shows here, not as a signal when a page is
+      # written.
+      os.posix_fallocate(out.fileno(), 0, size * np.dtype(dtype).itemsize)
+    return np.asarray(np.memmap(path, dtype=dtype, mode="r+", shape=(size,)))
+  except OSError as error:
+    raise errors.system_failure(error, str(path)) from error

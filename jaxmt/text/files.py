@@ -1,23 +1,31 @@
 r"""Text files in and out: plain or gzipped UTF-8, `-` for standard streams.
 
-Lines end at `\n` only, so that characters which Python also takes for line
-breaks (form feed, U+2028, ...) stay inside their line, byte for byte. A final
-`\r` is kept for the same reason. Writing is atomic: a reader sees the old file
-or the new one, never a part.
+Nothing a file holds can take more memory than about its size: what gzip
+unpacks may have no line over `LONGEST_LINE` bytes. Lines end at
+`\n` only, so that characters which Python also takes for line breaks (form
+feed, U+2028, ...) stay inside their line, byte for byte. A final `\r` is kept
+for the same reason. Writing is atomic: a reader sees the old file or the new
+one, never a part.
 """
 
 import contextlib
 import gzip
+import io
+import json
 import os
 import pathlib
+import secrets
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from jaxmt.errors import InputError
 
+LONGEST_LINE = 1 << 26  # bytes, in files that are read as lines
 _GZIP_MAGIC = b"\x1f\x8b"
+_BLOCK = 1 << 22
+_TOO_LONG = f"line of over {LONGEST_LINE >> 20} MiB"
 
 
 def read_bytes(path: str) -> bytes:
@@ -26,15 +34,28 @@ def read_bytes(path: str) -> bytes:
   Gzip is recognised by its first bytes, not by the file's name.
   """
   try:
-    if path == "-":
-      data = sys.stdin.buffer.read()
-    else:
-      data = pathlib.Path(path).read_bytes()
-    if data[:2] == _GZIP_MAGIC:
-      data = gzip.decompress(data)
+    with contextlib.ExitStack() as stack:
+      source, packed = _open_binary(path, stack)
+      if not packed:
+        return source.read()
+      data = io.BytesIO()
+      for block in _bounded(source, path, _BLOCK):
+        data.write(block)
+      return data.getvalue()
   except (OSError, EOFError, zlib.error) as error:
     raise InputError(_reason(error), path=path) from error
-  return data
+
+
+def _bounded(source: BinaryIO, path: str, size: int) -> Iterator[bytes]:
+  """Yields blocks; refuses a line too long, give or take a block."""
+  line, length = 1, 0  # the line that goes on, and its bytes so far
+  while block := source.read(size):
+    end = block.rfind(b"\n")
+    line += block.count(b"\n")
+    length = len(block) - end - 1 + (length if end < 0 else 0)
+    if length > LONGEST_LINE:
+      raise InputError(_TOO_LONG, path=path, line=line)
+    yield block
 
 
 def read_text(path: str) -> str:
@@ -67,8 +88,13 @@ def stream_lines(path: str) -> Iterator[tuple[int, str]]:
   number = 0
   try:
     with contextlib.ExitStack() as stack:
-      for number, raw in enumerate(_open_binary(path, stack), start=1):
-        yield number, raw.rstrip(b"\n").decode("utf-8")
+      source, _ = _open_binary(path, stack)
+      while raw := source.readline(LONGEST_LINE + 2):
+        number += 1
+        raw = raw.removesuffix(b"\n")
+        if len(raw) > LONGEST_LINE:
+          raise InputError(_TOO_LONG, path=path, line=number)
+        yield number, raw.decode("utf-8")
   except UnicodeDecodeError as error:
     bad = error.object[error.start]
     raise InputError(
@@ -78,29 +104,53 @@ def stream_lines(path: str) -> Iterator[tuple[int, str]]:
     raise InputError(_reason(error), path=path) from error
 
 
-def stream_blocks(path: str, *, size: int = 1 << 22) -> Iterator[bytes]:
+def stream_blocks(path: str, *, size: int = _BLOCK) -> Iterator[bytes]:
   """Yields the uncompressed content in blocks of about `size` bytes."""
   try:
     with contextlib.ExitStack() as stack:
-      source = _open_binary(path, stack)
-      while block := source.read(size):
-        yield block
+      source, _ = _open_binary(path, stack)
+      yield from _bounded(source, path, size)
   except (OSError, EOFError, zlib.error) as error:
     raise InputError(_reason(error), path=path) from error
 
 
-def _open_binary(path: str, stack: contextlib.ExitStack) -> BinaryIO:
-  """Opens for reading; looks through gzip when the first bytes say so."""
+def _open_binary(
+  path: str, stack: contextlib.ExitStack
+) -> tuple[BinaryIO, bool]:
+  """Opens for reading; looks through gzip, and says so, if it is gzip."""
   if path == "-":
+    if sys.stdin is None:  # closed by the caller
+      raise InputError("standard input is closed", path=path)
     raw = sys.stdin.buffer
   else:
     raw = stack.enter_context(open(path, "rb"))
   if raw.peek(2)[:2] == _GZIP_MAGIC:  # pyrefly: ignore
-    return stack.enter_context(gzip.open(raw, "rb"))  # pyrefly: ignore
-  return raw
+    packed = stack.enter_context(gzip.open(raw, "rb"))
+    return packed, True  # pyrefly: ignore
+  return raw, False  # pyrefly: ignore
+
+
+def read_json(path: str) -> Any:
+  """Returns what a JSON file says.
+
+  Raises:
+    InputError: if it is not JSON, or nested too deep.
+  """
+  try:
+    return json.loads(read_text(path))
+  except RecursionError as error:
+    raise InputError("not JSON: nested too deep", path=path) from error
+  except json.JSONDecodeError as error:
+    cause = f"not JSON: {error.msg}"
+    raise InputError(cause, path=path, line=error.lineno) from error
+  except InputError:
+    raise
+  except ValueError as error:  # a number of thousands of digits
+    raise InputError(f"not JSON: {error}", path=path) from error
 
 
 def _reason(error: Exception) -> str:
+  """What a system call, or unpacking, has failed for."""
   if isinstance(error, OSError) and error.strerror:
     return error.strerror.lower()
   return str(error) or type(error).__name__
@@ -116,40 +166,62 @@ def atomic_writer(path: str) -> Iterator[BinaryIO]:
   are written to directly, never replaced.
   """
   if path == "-":
-    sys.stdout.flush()  # what was printed before comes first
-    yield sys.stdout.buffer
-    sys.stdout.buffer.flush()
+    with _as_input_error(path):
+      if sys.stdout is None:
+        raise InputError("standard output is closed", path=path)
+      sys.stdout.flush()  # what was printed before comes first
+      yield sys.stdout.buffer
+      sys.stdout.buffer.flush()
     return
   if os.path.exists(path) and not os.path.isfile(path):  # /dev/null, a pipe
-    with _open_special(path) as raw:
+    with _as_input_error(path), open(path, "wb") as raw:
       yield raw
     return
   target = pathlib.Path(os.path.realpath(path))  # write through links
-  temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-  try:
-    with open(temporary, "wb") as raw:
-      if target.suffix == ".gz":
-        with gzip.GzipFile(
-          filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6
-        ) as packed:
-          yield packed  # pyrefly: ignore
-      else:
-        yield raw
-      raw.flush()
-      os.fsync(raw.fileno())
-    os.replace(temporary, target)
-    sync_directory(target.parent)
-  except OSError as error:
-    raise InputError(_reason(error), path=path) from error
-  finally:
-    temporary.unlink(missing_ok=True)
+  with _as_input_error(path):
+    temporary, handle = _create_beside(target)
+    try:
+      with open(handle, "wb") as raw:
+        if target.suffix == ".gz":
+          with gzip.GzipFile(
+            filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6
+          ) as packed:
+            yield packed  # pyrefly: ignore
+        else:
+          yield raw
+        raw.flush()
+        os.fsync(raw.fileno())
+      os.replace(temporary, target)
+      sync_directory(target.parent)
+    finally:
+      temporary.unlink(missing_ok=True)
 
 
-def _open_special(path: str) -> BinaryIO:
+@contextlib.contextmanager
+def _as_input_error(path: str) -> Iterator[None]:
+  """Turns failed system calls into `InputError`.
+
+  A reader of our output that has gone is no error: see `runtime.program`.
+  """
   try:
-    return open(path, "wb")
+    yield
+  except BrokenPipeError:
+    raise
   except OSError as error:
     raise InputError(_reason(error), path=path) from error
+
+
+def hidden_name(target: pathlib.Path) -> pathlib.Path:
+  """Returns a name beside `target` that nobody can guess."""
+  # A file's name has at most 255 bytes, a character at most 4.
+  return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}.tmp")
+
+
+def _create_beside(target: pathlib.Path) -> tuple[pathlib.Path, int]:
+  """Creates a file of our own; nothing that exists, no link, is opened."""
+  path = hidden_name(target)
+  flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+  return path, os.open(path, flags, 0o666)
 
 
 def write_text(path: str, text: str) -> None:

@@ -22,12 +22,21 @@ from jaxmt.text import files
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "the config")
 _FILE = flags.DEFINE_string("file", None, "the file to read")
+_OUTPUT = flags.DEFINE_string("output", "-", "what to write")
+_OTHER = flags.DEFINE_string("other", None, "what else to write")
 
 
 def main(argv):
   program.required(file=_FILE.value)
-  for line in files.read_lines(_FILE.value):
-    print(line)
+  program.check_paths(outputs=("output", "other"), inputs=("file",))
+  if _FILE.value == "locked":
+    open("/proc/self/nothing")
+  lines = files.read_lines(_FILE.value)
+  if _OUTPUT.value == "-":
+    for line in lines:
+      print(line)
+  else:
+    files.write_lines(_OUTPUT.value, lines)
 
 
 if __name__ == "__main__":
@@ -75,6 +84,61 @@ def test_bad_calls_say_why_in_one_line(script, args, message):
   assert done.stdout == b""
   assert message in done.stderr.decode()
   assert done.stderr.count(b"\n") == 1
+
+
+def shell(tmp_path, command):
+  return subprocess.run(
+    ["sh", "-c", command.replace("PY", f"{sys.executable} p.py")],
+    capture_output=True,
+    cwd=tmp_path,
+    env={"PYTHONPATH": str(util.ROOT), "PATH": "/usr/bin:/bin"},
+    timeout=600,
+  )
+
+
+@pytest.mark.parametrize(
+  ("command", "message"),
+  [
+    ("PY --file=t > /dev/full", "no space left on device"),
+    ("PY --file=t --output=/dev/full", "/dev/full: no space left on device"),
+    ("PY --file=- <&-", "-: standard input is closed"),
+    ("PY --file=locked", "/proc/self/nothing: no such file"),
+    ("PY --file=t --output=t", "t: --file and --output are the same"),
+    ("PY --file=t --output=./t", "./t: --file and --output are the same"),
+    ("PY --file=t --output=l", "l: --file and --output are the same"),
+    ("PY --file=t --output=n --other=n", "n: --output and --other are"),
+  ],
+)
+def test_failed_calls_and_lost_outputs_are_one_line(
+  script, tmp_path, command, message
+):
+  (tmp_path / "t").write_text("one\n")
+  (tmp_path / "l").symlink_to("t")
+  done = shell(tmp_path, command)
+  assert done.returncode == 2, done.stderr.decode()
+  assert message in done.stderr.decode()
+  assert done.stderr.count(b"\n") == 1
+  assert (tmp_path / "t").read_text() == "one\n"
+
+
+def test_closed_streams_take_no_files_number(script, tmp_path):
+  """What is printed to a closed stream must not land in the output."""
+  (tmp_path / "t").write_text("one\n")
+  done = shell(tmp_path, "PY --file=t --output=o <&- >&- 2>&-")
+  assert done.returncode == 0
+  assert (tmp_path / "o").read_text() == "one\n"
+  assert shell(tmp_path, "PY --file=none <&- >&- 2>&-").returncode == 2
+  assert shell(tmp_path, "PY --file=t >&-").returncode == 0
+
+
+def test_an_interrupt_while_loading_is_one_line(tmp_path):
+  (tmp_path / "p.py").write_text(
+    "from jaxmt.runtime import program\n"
+    "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+  )
+  done = shell(tmp_path, "PY")
+  assert done.returncode != 0
+  assert done.stderr == b"p.py: interrupted\n"
 
 
 def test_bad_text_is_named_by_file_and_line(script, tmp_path):

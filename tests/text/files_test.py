@@ -217,3 +217,74 @@ def test_a_newline_in_a_line_is_refused(folder):
   with pytest.raises(ValueError, match="newline"):
     files.write_lines(folder("x"), ["a\nb"])
   assert not os.path.exists(folder("x"))
+
+
+def test_a_planted_link_is_not_written_through(folder, tmp_path, monkeypatch):
+  monkeypatch.setattr(files.secrets, "token_hex", lambda size: "guessed")
+  victim = put(folder("victim"), b"mine")
+  os.symlink(victim, folder(".x.guessed.tmp"))
+  with pytest.raises(InputError, match="x: file exists"):
+    files.write_lines(folder("x"), ["new"])
+  assert files.read_lines(victim) == ["mine"]
+  assert not os.path.exists(folder("x"))
+
+
+def test_temporary_names_differ_and_fit(folder):
+  target = files.pathlib.Path(folder("\u4e2d" * 80))  # 240 bytes
+  names = {files.hidden_name(target).name for _ in range(20)}
+  assert len(names) == 20
+  assert all(len(name.encode()) <= 255 for name in names)
+  files.write_lines(str(target), ["long name"])
+  assert files.read_lines(str(target)) == ["long name"]
+
+
+def test_new_files_have_the_usual_permissions(folder):
+  files.write_lines(folder("x"), ["a"])
+  with open(folder("y"), "w"):
+    pass
+  assert os.stat(folder("x")).st_mode == os.stat(folder("y")).st_mode
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_without_end_is_refused(folder, monkeypatch, pack):
+  monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+  monkeypatch.setattr(files, "_BLOCK", 64)
+  fine = b"a" * 1000 + b"\n" + b"b" * 1000
+  assert files.read_bytes(put(folder("x"), pack(fine))) == fine
+  assert len(list(files.stream_lines(folder("x")))) == 2
+  path = put(folder("y"), pack(b"short\n" + b"a" * 2000 + b"\n"))
+  readers = [
+    lambda path: list(files.stream_lines(path)),
+    lambda path: list(files.stream_blocks(path, size=64)),
+  ]
+  if pack is gzip.compress:  # 1 GB of zeros is 1 MB of gzip
+    readers.append(files.read_bytes)
+  for read in readers:
+    with pytest.raises(InputError, match="y:2: line of over"):
+      read(path)
+
+
+def test_full_devices_and_closed_streams_are_named(monkeypatch):
+  with pytest.raises(InputError, match="/dev/full: no space left"):
+    files.write_lines("/dev/full", ["a"])
+  with open("/dev/full", "w") as full:
+    monkeypatch.setattr(sys, "stdout", full)
+    with pytest.raises(InputError, match="-: no space left"):
+      files.write_lines("-", ["a"])
+    os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())
+  monkeypatch.setattr(sys, "stdout", None)
+  with pytest.raises(InputError, match="-: standard output is closed"):
+    files.write_lines("-", ["a"])
+  monkeypatch.setattr(sys, "stdin", None)
+  for read in (files.read_bytes, lambda path: list(files.stream_lines(path))):
+    with pytest.raises(InputError, match="-: standard input is closed"):
+      read("-")
+
+
+@pytest.mark.parametrize(
+  "text", ["{", "", "[" * 100_000, "1" * 5000, "\x00", '{"a": nul}']
+)
+def test_what_is_not_json_is_refused(folder, text):
+  with pytest.raises(InputError, match=r"x(:1)?: not JSON"):
+    files.read_json(put(folder("x"), text.encode()))
+  assert files.read_json(put(folder("x"), b'{"a": [1]}')) == {"a": [1]}
