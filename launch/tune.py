@@ -46,7 +46,7 @@ from jaxmt.tune import (
 _DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
 _METHOD = flags.DEFINE_string(
-  "method", None, f"none, or one of: {', '.join(methods.names(forests=True))}"
+  "method", None, f"none, or one of: {', '.join(methods.names())}"
 )
 _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
 _GRAMMAR = flags.DEFINE_string(
@@ -218,7 +218,7 @@ def _method() -> methods.Method:
       raise InputError(f"--option={option}: expected name=value")
     changes[name] = value
   method = methods.find(program.given(_METHOD))
-  if hasattr(method.config, "devices"):
+  if method.on_devices:
     # Only gradient methods use JAX; the others start without it.
     from jaxmt.runtime import parallel
 
@@ -246,16 +246,14 @@ def _mixed(method: methods.Method) -> methods.Method:
   """The method on shards, if there are several."""
   if _SHARDS.value <= 1:
     return method
-  config = mixing.MixingConfig(
-    inner=method.config,
+  return mixing.wrap(
+    method,
     metric=_METRIC.value,
     shards=_SHARDS.value,
     rounds=_MIX_ROUNDS.value,
     keep=_MIX_KEEP.value,
     norm=_MIX_NORM.value,
   )
-  optimise = functools.partial(mixing.optimise, method.optimise)
-  return methods.Method(optimise=optimise, config=config)
 
 
 def _tune(
@@ -266,7 +264,7 @@ def _tune(
   runs = []
   for run in range(max(1, _RUNS.value)):
     seed = _SEED.value + run
-    tuned, history = method.optimise(found, start, method.config, seed)
+    tuned, history = methods.run(method, found, start, seed)
     score = pool_scores.pool_score(found, tuned, _METRIC.value)
     runs.append((tuned, history, score))
   if len(runs) > 1:
@@ -413,7 +411,7 @@ def _make_decode(model, lines: list[str], method: methods.Method):
     spans=spans,
     templates=_TEMPLATES.value,
     mesh=parallel.make_mesh(_DEVICES.value) if several else None,
-    density=getattr(methods.innermost(method.config), "density", None),
+    density=methods.forest_density(method),
   )
 
 

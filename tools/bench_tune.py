@@ -103,7 +103,7 @@ def run() -> list[dict]:
   start = np.full(len(made.names), _START)
   before = pool_scores.pool_score(made, start, "bleu")
   rows = [row, _row("(start)", before, None, None, None)]
-  for name in methods.names():
+  for name in methods.names(needs=methods.LISTS):
     method = methods.find(name)
 
     def tune(method=method):

@@ -20,7 +20,7 @@ from jaxmt.metrics import text
 from jaxmt.report import page, plots, tables
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
-from jaxmt.tune import loop, resume
+from jaxmt.tune import loop, methods, resume
 from jaxmt.tune.loop import Decode, LoopConfig, LoopState
 from jaxmt.tune.methods import Method
 
@@ -262,7 +262,7 @@ def report(setting: Setting, tuned: Tuned) -> str:
   )
   config = json.dumps(
     {
-      "method": dataclasses.asdict(setting.method.config),
+      "method": methods.settings(setting.method),
       "loop": dataclasses.asdict(setting.loop),
     },
     indent=1,

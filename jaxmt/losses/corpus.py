@@ -1,6 +1,6 @@
-"""Corpus-level objectives: expected statistics, xBLEU, linear BLEU.
+"""Expected BLEU: a loss of the whole corpus.
 
-These are no sums over sentences: the statistics are. Add the statistics of all
+It is no sum over sentences; its statistics are. Add the statistics of all
 shards first, then apply the last, non-linear step once.
 """
 
@@ -20,7 +20,7 @@ def expected_statistics(
   mask: Array,
   *,
   scale: float | Array = 1.0,
-) -> Array:
+) -> tuple[Array, Array]:
   """Returns the corpus statistics expected under `p ~ exp(scale * score)`.
 
   Args:
@@ -30,11 +30,13 @@ def expected_statistics(
     scale: gamma of Eq 22; large approaches the 1-best.
 
   Returns:
-    Sums over all sentences (Eq 53), `[S]`; additive over shards.
+    `(sums over all sentences (Eq 53) [S], number of sentences)`; both add up
+    over shards.
   """
   probabilities = masked.softmax(scale * scores, mask)
   values = jnp.where(mask[..., None], statistics, 0).astype(scores.dtype)
-  return jnp.einsum("...k,...ks->s", probabilities, values)
+  sums = jnp.einsum("...k,...ks->s", probabilities, values)
+  return sums, jnp.sum(mask.any(axis=-1)).astype(scores.dtype)
 
 
 def smooth_brevity(excess: Array) -> Array:
@@ -69,21 +71,14 @@ def smooth_bleu(
   return jnp.where(positive, value, 0.0)
 
 
-def linear_bleu_costs(
-  matches: Array, lengths: Array, *, corpus_matches: Array, corpus_length: Array
-) -> Array:
-  """Returns the first-order change of -log BLEU by each candidate (Eq 46-52).
-
-  `length / c - mean_n(match_n / m_n)` with corpus constants c and m_n from an
-  earlier pass. May be negative. An order without corpus matches is left out.
+def negative_bleu(sums: Array, weight: Array) -> Array:
+  """Returns `-smooth_bleu` of summed statistics of order 4, `[9]`.
 
   Args:
-    matches: n-gram matches of candidates, `[..., N]`.
-    lengths: candidate lengths, `[...]`.
-    corpus_matches: m_n, `[N]`.
-    corpus_length: c, scalar.
+    sums: matches of orders 1 to 4, n-grams of orders 1 to 4, reference length.
+    weight: not used: BLEU is no mean over sentences.
   """
-  known = corpus_matches > 0
-  share = jnp.where(known, matches / jnp.where(known, corpus_matches, 1), 0.0)
-  length = jnp.where(corpus_length > 0, corpus_length, 1)
-  return lengths / length - jnp.mean(share, axis=-1)
+  del weight
+  order = len(sums) // 2
+  totals = sums[order : 2 * order]
+  return -smooth_bleu(sums[:order], totals, totals[0], sums[2 * order])

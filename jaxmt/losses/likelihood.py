@@ -73,7 +73,7 @@ def annealed_risk(
   costs: Array,
   mask: Array,
   *,
-  temperature: float | Array,
+  temperature: float | Array = 0.0,
   scale: float | Array = 1.0,
 ) -> tuple[Array, Array]:
   """Returns `risk - temperature * entropy` (Eq 45); see `softmax`."""

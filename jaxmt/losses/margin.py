@@ -149,7 +149,12 @@ def loss_augmented_hinge(
 
 
 def relative_margin(
-  scores: Array, costs: Array, mask: Array, *, bound: float, strength: float
+  scores: Array,
+  costs: Array,
+  mask: Array,
+  *,
+  bound: float | Array = 5.0,
+  strength: float | Array = 0.1,
 ) -> tuple[Array, Array]:
   """Returns the hope-fear hinge plus a penalty on too wide a score spread.
 

@@ -48,7 +48,7 @@ def ranking(
 
 
 def cross_entropy_ranking(
-  scores: Array, costs: Array, mask: Array, *, sharpness: float = 1.0
+  scores: Array, costs: Array, mask: Array, *, sharpness: float | Array = 1.0
 ) -> tuple[Array, Array]:
   """Returns the cross-entropy of the model against the ranking by cost.
 

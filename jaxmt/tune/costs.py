@@ -5,6 +5,8 @@ linear-bleu    first-order change of log BLEU (survey, Eq 46-52)
 pseudo-corpus  the corpus error with the candidate in it (Eq 56)
 pareto         0 if no other candidate is better by all of the metrics, else
                1 (Eq 79; Duh et al. 2012), for metrics such as `bleu,ter`
+corpus-oracle  0 for the candidates of a good corpus score together, found
+               greedily (Fig 2), else 1
 
 The corpus of `linear-bleu` and `pseudo-corpus` is the pool: a batch, if the
 method learns online.
@@ -18,10 +20,29 @@ from jaxmt.errors import InputError
 from jaxmt.metrics import approximations, registry, weighted
 from jaxmt.text.kernels import njit
 from jaxmt.tune import oracles
-from jaxmt.tune.pool import ZERO_ONE, KBestPool
+from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
 from jaxmt.tune.pool_scores import best, scores, sentence_costs
 
-KINDS = ("sentence", "linear-bleu", "pseudo-corpus", "pareto")
+KINDS = (
+  "sentence",
+  "linear-bleu",
+  "pseudo-corpus",
+  "corpus-oracle",
+  "pareto",
+)
+
+
+def check(kind: str, metric: str) -> None:
+  """Checks that there are such costs of the metric.
+
+  Raises:
+    InputError: if there is no such kind or metric, or they do not fit.
+  """
+  if kind not in KINDS:
+    raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
+  find_metric(metric)
+  if kind == "linear-bleu" and metric not in registry.BLEU:
+    raise InputError(f"linear BLEU does not go with metric '{metric}'")
 
 
 def candidate_costs(
@@ -39,17 +60,19 @@ def candidate_costs(
   Raises:
     InputError: if there is no such kind, or it does not fit the metric.
   """
-  if kind not in KINDS:
-    raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
+  check(kind, metric)
   if kind == "sentence":
     return sentence_costs(pool, metric)
   if kind == "pareto":
     return pareto_costs(metric_costs(pool, metric), pool.offsets)
+  if kind == "corpus-oracle":
+    chosen, _ = oracles.greedy_corpus_oracle(pool, metric=metric, seed=0)
+    values = np.ones(len(pool))
+    values[chosen] = 0.0
+    return values
   context = best(scores(pool, weights), pool.offsets)
   if kind == "pseudo-corpus":
     return oracles.pseudo_corpus_costs(pool, context, metric=metric)
-  if metric not in registry.BLEU:
-    raise InputError(f"linear BLEU does not go with metric '{metric}'")
   statistics = pool.statistics[metric].astype(np.float64)
   constants = approximations.linearize(statistics[context].sum(0))
   errors = approximations.linear_bleu_error(statistics, constants)

@@ -12,10 +12,11 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.features import selection
+from jaxmt.tune import options
 from jaxmt.tune.methods import Method, Result
 from jaxmt.tune.pool import KBestPool, split_sparse, summarised
 
-Optimise = Callable[..., Result]
+Tune = Callable[[KBestPool, np.ndarray, int], Result]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,6 @@ class ReducedConfig:
   """What is left of the sparse features; the rest get weight 0.
 
   Attributes:
-    inner: the config of the method that tunes what is left.
     metric: the same as the method's.
     min_count: leave out features that differ among the candidates of fewer
       sentences.
@@ -33,11 +33,13 @@ class ReducedConfig:
       result has each weight times that of its sum.
   """
 
-  inner: Any
   metric: str = "bleu"
   min_count: int = 0
   keep: int = 0
   summary: bool = False
+
+  def __post_init__(self):
+    options.at_least(self, min_count=0, keep=0)
 
 
 def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
@@ -50,36 +52,35 @@ def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
   """
   if not any(settings.values()):
     return method
-  config = ReducedConfig(inner=method.config, metric=metric, **settings)
-  return Method(
-    optimise=functools.partial(optimise, method.optimise), config=config
-  )
+  config = ReducedConfig(metric=metric, **settings)
+  return Method(optimise=optimise, config=config, inner=method)
 
 
 def optimise(
-  method: Optimise,
   pool: KBestPool,
   weights: np.ndarray,
   config: ReducedConfig,
   seed: int,
+  *,
+  inner: Tune,
 ) -> Result:
-  """Runs `method` on the reduced pool; its result is for the whole one.
+  """Runs `inner` on the reduced pool; its result is for the whole one.
 
   Args:
-    method: `(pool, weights, config, seed) -> (weights, history)`.
     pool: N candidates.
     weights: where to start, `[D + F]`.
     config: see `ReducedConfig`.
     seed: the method's.
+    inner: the method, `(pool, weights, seed) -> (weights, history)`.
   """
   whole, place = split_sparse(pool)
   kept = kept_features(whole, min_count=config.min_count, keep=config.keep)
   width = whole.dense.shape[1]
   chosen = np.concatenate([place[:width], place[width:][kept]])
   small = restrict(whole, kept)
-  tune = _tune_sums if config.summary else _tune
+  tune = functools.partial(_tune_sums, inner) if config.summary else inner
   result = np.zeros(len(weights))
-  result[chosen], history = tune(method, small, weights[chosen], config, seed)
+  result[chosen], history = tune(small, weights[chosen], seed)
   return result, history
 
 
@@ -102,11 +103,7 @@ def restrict(pool: KBestPool, kept: np.ndarray) -> KBestPool:
   )
 
 
-def _tune(method, pool, weights, config, seed) -> Result:
-  return method(pool, weights, config.inner, seed)
-
-
-def _tune_sums(method, pool, weights, config, seed) -> Result:
+def _tune_sums(inner: Tune, pool, weights, seed) -> Result:
   """Tunes dense features and one sum for each template."""
   width = pool.dense.shape[1]
   thin = weights[width:]
@@ -116,6 +113,6 @@ def _tune_sums(method, pool, weights, config, seed) -> Result:
   _, groups = np.unique(kinds, return_inverse=True)
   small = summarised(pool, weights, groups)
   start = np.concatenate([weights[:width], np.ones(groups.max() + 1)])
-  tuned, history = method(small, start, config.inner, seed)
+  tuned, history = inner(small, start, seed)
   sums = tuned[width:]
   return np.concatenate([tuned[:width], sums[groups] * thin]), history

@@ -19,65 +19,15 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxmt.errors import InputError
 from jaxmt.runtime import parallel
 from jaxmt.tune import costs, owlqn, pool_scores, stochastic
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.objective import Objective, check, score_value, value
+from jaxmt.tune.gradient_config import GradientConfig
+from jaxmt.tune.objective import Objective, score_value, value
 from jaxmt.tune.padded import PaddedPool, pad_pool
 from jaxmt.tune.pool import KBestPool
 
-STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")
-OPTIMIZERS = ("lbfgs", "optax-lbfgs", "owlqn", *STOCHASTIC)
-WITH_L1 = ("owlqn", "fobos", "rda")
-WITH_RATE = ("sgd", "adagrad", "adam", "fobos")
 _HOST = ("lbfgs", "owlqn")
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GradientConfig:
-  """What to minimise, and how.
-
-  Attributes:
-    objective: the loss.
-    metric: what costs and the choice of iterate are measured by.
-    costs: see `jaxmt.tune.costs`.
-    optimizer: one of `OPTIMIZERS`.
-    start_scale: if above 0, the weights to start from are scaled such that the
-      largest dense one is this. Which candidate is best does not change, but
-      losses of probabilities have no slope left where weights are large.
-    steps: of L-BFGS and OWL-QN.
-    chunk: an iterate is offered every so many of these steps.
-    passes: of the stochastic optimizers.
-    batch_size: sentences per stochastic step.
-    rate: of the stochastic optimizers.
-    half_life: after so many steps their rate is half as large, a third after
-      twice as many (Eq 70); 0: it does not fall. Not for rda, whose rate is
-      that of an average.
-    l1: strength of the absolute-value penalty (owlqn, fobos, rda).
-    temperatures: deterministic annealing: run once per value, each from the
-      end of the one before; empty runs once.
-    scales: the same for `objective.scale`.
-    devices: how many to spread sentences over.
-    explore: never to return the start, see `Chooser`; for loops.
-  """
-
-  objective: Objective
-  metric: str = "bleu"
-  costs: str = "sentence"
-  optimizer: str = "lbfgs"
-  start_scale: float = 0.0
-  steps: int = 100
-  chunk: int = 10
-  passes: int = 20
-  batch_size: int = 32
-  rate: float = 0.01
-  half_life: float = 0.0
-  l1: float = 0.0
-  temperatures: tuple[float, ...] = ()
-  scales: tuple[float, ...] = ()
-  devices: int = 1
-  explore: bool = False
 
 
 @functools.partial(jax.jit, static_argnames=("steps",))
@@ -110,22 +60,30 @@ def value_and_gradient(
 
 def _stages(config: GradientConfig) -> list[Objective]:
   """The objectives to minimise one after the other."""
-  base = config.objective
-  stages = [dataclasses.replace(base, scale=s) for s in config.scales] or [base]
-  if config.temperatures:
-    stages = [
-      dataclasses.replace(stage, temperature=t)
-      for stage in stages
-      for t in config.temperatures
-    ]
+  base = Objective(
+    loss=config.loss,
+    settings=config.settings,
+    cost_scale=config.cost_scale,
+    l2=config.l2,
+  )
+  stages = [base]
+  for name, values in (
+    ("scale", config.scales),
+    ("temperature", config.temperatures),
+  ):
+    if values:
+      stages = [
+        dataclasses.replace(stage, settings={**stage.settings, name: value})
+        for stage in stages
+        for value in values
+      ]
   return stages
 
 
 def optimise(
   pool: KBestPool, weights: np.ndarray, config: GradientConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
-  """Minimises `config.objective`; arguments as in `mira.optimise`."""
-  _check(config, pool.statistics[config.metric].shape[1])
+  """Minimises `config.loss`; arguments as in `mira.optimise`."""
   on_host = (
     config.optimizer in _HOST and config.devices == 1 and len(pool.sparse.ids)
   )
@@ -163,24 +121,6 @@ def _scaled(
   if not config.start_scale or not largest:
     return weights
   return weights * (config.start_scale / largest)
-
-
-def _check(config: GradientConfig, statistics: int) -> None:
-  """Raises InputError if the settings do not go together."""
-  if config.optimizer not in OPTIMIZERS:
-    known = ", ".join(OPTIMIZERS)
-    raise InputError(f"optimizer '{config.optimizer}' is none of: {known}")
-  if config.l1 and config.optimizer not in WITH_L1:
-    raise InputError(
-      f"l1 needs one of the optimizers {', '.join(WITH_L1)}, not"
-      f" '{config.optimizer}'"
-    )
-  if config.half_life and config.optimizer not in WITH_RATE:
-    raise InputError(
-      f"half_life needs one of the optimizers {', '.join(WITH_RATE)}, not"
-      f" '{config.optimizer}'"
-    )
-  check(config.objective, statistics)
 
 
 @jax.jit

@@ -19,9 +19,9 @@ import numpy as np
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
-from jaxmt.tune import kbest, pool_scores
+from jaxmt.tune import kbest, methods, pool_scores
 from jaxmt.tune.learner import Memory
-from jaxmt.tune.methods import Method, exploring
+from jaxmt.tune.methods import Method
 from jaxmt.tune.pool import (
   find_metric,
   make_pool,
@@ -123,7 +123,7 @@ def run(
   Returns:
     The last state; `best_weights` are the result.
   """
-  method = exploring(method)
+  method = methods.exploring(method)
   while not state.finished:
     state = _one_round(decode, references, method, state, config, seed)
     on_round(state)
@@ -222,7 +222,7 @@ def _pooled(earlier, found, references, config):
 def _optimised(method, pool, weights, seed):
   """New weights and what to note about them."""
   start = weight_files.to_vector(weights, pool.names)
-  tuned, history = method.optimise(pool, start, method.config, seed)
+  tuned, history = methods.run(method, pool, start, seed)
   metric = method.config.metric
   details = {"pool_score": pool_scores.pool_score(pool, tuned, metric)}
   if history and "loss" in history[-1]:

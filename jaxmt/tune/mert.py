@@ -12,7 +12,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.metrics import compiled_bleu, registry
-from jaxmt.tune import costs, envelope
+from jaxmt.tune import costs, envelope, options
 from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
 from jaxmt.tune.pool_scores import pool_score, scores
 
@@ -49,6 +49,13 @@ class MertConfig:
   min_gain: float = 1e-5
   max_rounds: int = 100
   threads: int = 0
+
+  def __post_init__(self):
+    find_metric(self.metric)
+    options.one_of(self, variant=("powell", "best"))
+    options.at_least(self, restarts=1, max_rounds=1, threads=0, plateau=0)
+    options.at_least(self, random_directions=0, min_gain=0)
+    options.above(self, spread=0)
 
 
 def corpus_scores(metric: str, sums: np.ndarray) -> np.ndarray:
@@ -127,8 +134,6 @@ def optimise(
     The best weights over all starts, scaled to the largest being 1 in absolute
     value if there are no sparse ones, and one record per start.
   """
-  if config.variant not in ("best", "powell"):
-    raise ValueError(f"variant '{config.variant}' is not best or powell")
   width = pool.dense.shape[1]
   columns = np.ascontiguousarray(pool.dense.T)
   rng = np.random.default_rng(seed)

@@ -14,10 +14,10 @@ import numpy as np
 
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import njit
-from jaxmt.tune import feature_rows
+from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.pool import KBestPool
+from jaxmt.tune.pool import KBestPool, find_metric
 from jaxmt.tune.pool_scores import sentence_costs
 
 
@@ -48,6 +48,13 @@ class MiraConfig:
   shuffle: bool = True
   background: str = "model"
   explore: bool = False
+
+  def __post_init__(self):
+    find_metric(self.metric)
+    options.one_of(self, background=("model", "hope"))
+    options.at_least(self, passes=1, constraints=1, decay=0, cost_scale=0)
+    options.at_most(self, decay=1)
+    options.above(self, cap=0)
 
 
 @njit
@@ -226,8 +233,6 @@ def passes(
     config: see `MiraConfig`.
     seed: of the orders.
   """
-  if config.background not in ("hope", "model"):
-    raise ValueError(f"background '{config.background}' is not hope or model")
   rng = np.random.default_rng(seed)
   by_document = config.metric in registry.BLEU
   statistics = np.ascontiguousarray(pool.statistics[config.metric], np.float64)

@@ -7,10 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.pool import KBestPool, split_sparse, take_sentences
+from jaxmt.tune.methods import Method
+from jaxmt.tune.pool import (
+  KBestPool,
+  find_metric,
+  split_sparse,
+  take_sentences,
+)
 
-Optimise = Callable[..., tuple[np.ndarray, list[dict]]]
+Tune = Callable[[KBestPool, np.ndarray, int], tuple[np.ndarray, list[dict]]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -18,7 +25,6 @@ class MixingConfig:
   """How to mix.
 
   Attributes:
-    inner: the config of the method run on each shard.
     metric: what the mixed weights are scored by.
     shards: sentences are dealt out to so many.
     rounds: 1 mixes once at the end; more start again from the mixture.
@@ -29,7 +35,6 @@ class MixingConfig:
     explore: never to return the start, see `Chooser`; for loops.
   """
 
-  inner: Any
   metric: str = "bleu"
   shards: int = 4
   rounds: int = 1
@@ -37,6 +42,27 @@ class MixingConfig:
   norm: int = 2
   threads: int = 0
   explore: bool = False
+
+  def __post_init__(self):
+    find_metric(self.metric)
+    options.one_of(self, norm=(1, 2))
+    options.at_least(self, shards=1, rounds=1, keep=0, threads=0)
+
+
+def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
+  """Returns the method on shards of the sentences.
+
+  Args:
+    method: configured for `metric`.
+    metric: what it optimises.
+    **settings: others of `MixingConfig`.
+  """
+  return Method(
+    optimise=optimise,
+    config=MixingConfig(metric=metric, **settings),
+    explores=True,
+    inner=method,
+  )
 
 
 def select_columns(
@@ -63,13 +89,14 @@ def select_columns(
 
 
 def optimise(
-  method: Optimise,
   pool: KBestPool,
   weights: np.ndarray,
   config: MixingConfig,
   seed: int,
+  *,
+  inner: Tune,
 ) -> tuple[np.ndarray, list[dict]]:
-  """Runs `method` on shards of the pool and mixes their weights.
+  """Runs `inner` on shards of the pool and mixes their weights.
 
   Shard s holds the sentences s, s + shards, ... The mixture does not depend on
   the number of threads.
@@ -87,7 +114,7 @@ def optimise(
 
     def work(shard: int, begin=begin, number=number) -> np.ndarray:
       shard_seed = seed + 1000003 * number + shard
-      return method(parts[shard], begin, config.inner, shard_seed)[0]
+      return inner(parts[shard], begin, shard_seed)[0]
 
     with concurrent.futures.ThreadPoolExecutor(
       config.threads or None

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import feature_rows
+from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
 from jaxmt.tune.pool import KBestPool
@@ -40,6 +40,12 @@ class PerceptronConfig:
   surrogate: str = "hope"
   cost_scale: float = 10.0
   explore: bool = False
+
+  def __post_init__(self):
+    costs_lib.check(self.costs, self.metric)
+    options.one_of(self, surrogate=("oracle", "hope"))
+    options.at_least(self, passes=1)
+    options.above(self, rate=0, cost_scale=0)
 
 
 @njit
@@ -129,8 +135,6 @@ def perceptron_passes(
   pool: KBestPool, learner: Learner, config: PerceptronConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner after each pass; arguments as in `mira.passes`."""
-  if config.surrogate not in ("oracle", "hope"):
-    raise ValueError(f"surrogate '{config.surrogate}' is not oracle or hope")
   rng = np.random.default_rng(seed)
   costs = costs_lib.candidate_costs(
     pool, learner.weights, metric=config.metric, kind=config.costs
@@ -187,6 +191,12 @@ class ArowConfig:
   cap: float = 0.02
   initial_variance: float = 1.0
   explore: bool = False
+
+  def __post_init__(self):
+    costs_lib.check(self.costs, self.metric)
+    options.one_of(self, variant=("printed", "exact"))
+    options.at_least(self, passes=1, cost_scale=0)
+    options.above(self, variance_rate=0, cap=0, initial_variance=0)
 
 
 @njit
@@ -247,8 +257,6 @@ def arow_passes(
 
   It does not average: as variances shrink, so do the steps.
   """
-  if config.variant not in ("printed", "exact"):
-    raise ValueError(f"variant '{config.variant}' is not printed or exact")
   rng = np.random.default_rng(seed)
   costs = config.cost_scale * costs_lib.candidate_costs(
     pool, learner.weights, metric=config.metric, kind=config.costs

@@ -1,14 +1,9 @@
-"""Oracles: the candidates that count as right (survey, section 4).
-
-Sentence-wise oracles and hope/fear are places of extremes; the corpus-level
-oracle is found greedily; pseudo-document costs score a sentence within its
-surroundings.
-"""
+"""Oracles: the candidates that count as right (survey, section 4)."""
 
 import numpy as np
 
 from jaxmt.tune.pool import KBestPool, find_metric
-from jaxmt.tune.pool_scores import best, scores
+from jaxmt.tune.pool_scores import best
 
 
 def sentence_oracles(
@@ -20,20 +15,6 @@ def sentence_oracles(
   least = np.minimum.reduceat(costs, offsets[:-1][kept]) if len(kept) else []
   limit = np.repeat(np.asarray(least) + tolerance, lengths[kept])
   return costs <= limit
-
-
-def hopes(
-  pool: KBestPool, weights: np.ndarray, costs: np.ndarray
-) -> np.ndarray:
-  """Returns `argmax(score - cost)` of each non-empty list (Eq 36)."""
-  return best(scores(pool, weights) - costs, pool.offsets)
-
-
-def fears(
-  pool: KBestPool, weights: np.ndarray, costs: np.ndarray
-) -> np.ndarray:
-  """Returns `argmax(score + cost)` of each non-empty list (Eq 35)."""
-  return best(scores(pool, weights) + costs, pool.offsets)
 
 
 def greedy_corpus_oracle(
@@ -108,30 +89,3 @@ def pseudo_corpus_costs(
   values = np.asarray(kind.corpus_score(rest + statistics), np.float64)
   errors = 1.0 - values if kind.higher_is_better else values
   return errors * len(context)
-
-
-class DecayedStatistics:
-  """A pseudo-document that forgets (Eq 57-58).
-
-  For online learners: `costs` of a sentence's candidates, then `add` the
-  statistics of its 1-best, once per sentence.
-  """
-
-  def __init__(self, *, metric: str, decay: float = 0.9, start: float = 1.0):
-    self._kind = find_metric(metric)
-    self._decay = decay
-    self._sums = np.full(self._kind.size, start, np.float64)
-
-  @property
-  def sums(self) -> np.ndarray:
-    """The decayed statistics, `[S]`."""
-    return self._sums
-
-  def costs(self, statistics: np.ndarray) -> np.ndarray:
-    """Returns the error of document plus candidate: `[K, S] -> [K]`."""
-    values = np.asarray(self._kind.corpus_score(self._sums + statistics))
-    return 1.0 - values if self._kind.higher_is_better else values
-
-  def add(self, statistics: np.ndarray) -> None:
-    """Decays, then adds one sentence's statistics `[S]`."""
-    self._sums = self._decay * self._sums + statistics

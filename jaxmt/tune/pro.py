@@ -11,9 +11,10 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.errors import InputError
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import GOLDEN, mixed, njit
-from jaxmt.tune import costs, owlqn
+from jaxmt.tune import costs, options, owlqn
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, find_metric, take_candidates
 from jaxmt.tune.pool_scores import backward, scores
@@ -53,6 +54,21 @@ class ProConfig:
   l1: float = 0.0
   steps: int = 100
   interpolation: float = 1.0
+
+  def __post_init__(self):
+    costs.check(self.costs, self.metric)
+    if self.cost_metric and (
+      find_metric(self.cost_metric) != find_metric(self.metric)
+      and not {self.cost_metric, self.metric} <= {*registry.BLEU}
+    ):
+      raise InputError(
+        f"option 'cost_metric': '{self.cost_metric}' has other statistics than"
+        f" '{self.metric}'"
+      )
+    options.at_least(self, draws=1, kept=1, steps=1, l1=0, l2=0)
+    options.at_least(self, min_difference=0, interpolation=0)
+    options.at_most(self, interpolation=1)
+    options.above(self, max_difference=0, max_length_ratio=0)
 
 
 @njit

@@ -12,10 +12,12 @@ import numpy as np
 
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import feature_rows
+from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool
 from jaxmt.tune.pool_scores import scores
+
+COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,8 +48,13 @@ class RampionConfig:
   pull: float = 1.0
   explore: bool = False
 
-
-COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
+  def __post_init__(self):
+    costs_lib.check(self.costs, self.metric)
+    options.one_of(self, form=tuple(COST_SCALES))
+    options.at_least(self, rounds=1, passes=1, pull=0)
+    options.above(self, rate=0)
+    if self.cost_scale is not None:
+      options.at_least(self, cost_scale=0)
 
 
 @njit
@@ -125,8 +132,6 @@ def optimise(
   `seed` is not used: the algorithm is deterministic.
   """
   del seed
-  if config.form not in COST_SCALES:
-    raise ValueError(f"form must be 1, 2 or 3, not {config.form}")
   scale = config.cost_scale
   scale = COST_SCALES[config.form] if scale is None else scale
   costs = scale * costs_lib.candidate_costs(

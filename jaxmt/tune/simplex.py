@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.pool import KBestPool, find_metric
 from jaxmt.tune.pool_scores import pool_score
@@ -24,6 +25,11 @@ class SimplexConfig:
   evaluations: int = 600
   size: float = 0.5
   restarts: int = 3
+
+  def __post_init__(self):
+    find_metric(self.metric)
+    options.at_least(self, evaluations=1, restarts=1)
+    options.above(self, size=0)
 
 
 def optimise(

@@ -39,8 +39,9 @@ def coloured(seed=0, *, features=12):
 
 
 def reduce_with(method, made, start, **settings):
-  config = feature_subset.ReducedConfig(inner=method.config, **settings)
-  return feature_subset.optimise(method.optimise, made, start, config, 0)
+  config = feature_subset.ReducedConfig(**settings)
+  inner = functools.partial(methods.run, method)
+  return feature_subset.optimise(made, start, config, 0, inner=inner)
 
 
 def thin(names):
@@ -124,17 +125,15 @@ def test_wrapped_twice():
   """On shards, with fewer features; the method inside is to explore."""
   made = coloured()
   inner = methods.configure(methods.find("arow"), {"passes": "2"})
-  mixed = methods.Method(
-    optimise=functools.partial(mixing.optimise, inner.optimise),
-    config=mixing.MixingConfig(inner=inner.config, shards=2),
-  )
+  mixed = mixing.wrap(inner, metric="bleu", shards=2)
   assert (
     feature_subset.wrap(mixed, metric="bleu", keep=0, summary=False) is mixed
   )
   whole = methods.exploring(feature_subset.wrap(mixed, metric="bleu", keep=2))
-  assert whole.config.inner.explore and whole.config.inner.inner.explore
-  assert methods.innermost(whole.config) == whole.config.inner.inner
-  tuned, _ = whole.optimise(made, small_pool.start(made), whole.config, 0)
+  assert whole.inner.config.explore and whole.inner.inner.config.explore
+  assert methods.innermost(whole) == whole.inner.inner
+  assert methods.settings(whole)["inner"]["inner"]["passes"] == 2
+  tuned, _ = methods.run(whole, made, small_pool.start(made), 0)
   assert (tuned[thin(made.names)] != 0).sum() <= 2
 
 

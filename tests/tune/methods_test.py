@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
+from jaxmt.losses import registry as losses
 from jaxmt.metrics import registry
 from jaxmt.runtime import parallel
 from jaxmt.tune import (
   gradient,
+  gradient_config,
   kbest,
   methods,
-  mira,
   mixing,
   objective,
   oracles,
@@ -40,13 +41,13 @@ GRADIENT = {"steps": "30", "passes": "5", "batch_size": "8", "rate": "0.1"}
 def quick(name, **more):
   method = methods.find(name)
   changes = dict(QUICK.get(name, {}))
-  if hasattr(method.config, "objective"):
+  if method.on_devices:
     changes.update(GRADIENT)
   changes.update(more)
   return methods.configure(method, changes)
 
 
-@pytest.mark.parametrize("name", methods.names())
+@pytest.mark.parametrize("name", methods.names(needs=methods.LISTS))
 def test_every_method_improves_and_repeats(name):
   made = small_pool.make(0)
   start = small_pool.start(made)
@@ -107,10 +108,12 @@ def test_every_metric_is_a_target(judged, name, metric):
     assert after < before
 
 
+HOST = sorted({*methods.names(needs=methods.LISTS)} - {*losses.names()})
+RAMPS = ("ramp1", "ramp2", "ramp3")
 ODD = ("risk", "hinge", "linear-bleu", "pareto", "xbleu", "margin", "mse")
 
 
-@pytest.mark.parametrize("name", [*methods._HOST, *ODD])
+@pytest.mark.parametrize("name", [*HOST, *RAMPS, *ODD])
 def test_pools_with_nothing_to_learn(name):
   """Single candidates, empty lists, equal features: weights stay finite."""
   data = b"0 ||| a b ||| x=1 y=1 ||| 0\n"
@@ -122,6 +125,48 @@ def test_pools_with_nothing_to_learn(name):
   method = quick(name)
   tuned, _ = method.optimise(made, start, method.config, 0)
   assert np.isfinite(tuned).all()
+
+
+WRONG = [
+  ("mert", {"variant": "x"}),
+  ("mert", {"restarts": "0"}),
+  ("mert", {"spread": "nan"}),
+  ("zero-one", {"metric": "blue"}),
+  ("nelder-mead", {"size": "0"}),
+  ("pro", {"interpolation": "2"}),
+  ("pro", {"cost_metric": "ter"}),
+  ("pro", {"kept": "-1"}),
+  ("kbmira", {"background": "x"}),
+  ("kbmira", {"constraints": "0"}),
+  ("perceptron", {"surrogate": "x"}),
+  ("perceptron", {"costs": "x"}),
+  ("arow", {"variant": "x"}),
+  ("arow", {"initial_variance": "0"}),
+  ("rampion", {"form": "4"}),
+  ("ramp2", {"cost_scale": "-1"}),
+  ("risk", {"optimizer": "x"}),
+  ("risk", {"l1": "1"}),
+  ("risk", {"temperatures": "1,2"}),
+  ("risk", {"loss": "x"}),
+  ("risk", {"temperature": "1"}),
+  ("risk", {"batch_size": "0"}),
+  ("xbleu", {"metric": "ter"}),
+  ("linear-bleu", {"metric": "ter"}),
+]
+
+
+@pytest.mark.parametrize("name,changes", WRONG)
+def test_bad_options_are_one_line(name, changes):
+  with pytest.raises(InputError) as error:
+    methods.configure(methods.find(name), changes)
+  assert "\n" not in str(error.value)
+
+
+def test_options_are_set_together():
+  """Each of them alone would be refused."""
+  changes = {"l1": "0.1", "optimizer": "owlqn", "scale": "3"}
+  config = methods.configure(methods.find("risk"), changes).config
+  assert (config.l1, config.settings) == (0.1, {"scale": 3.0})
 
 
 def test_names_and_options():
@@ -140,7 +185,7 @@ def test_names_and_options():
   risk = methods.configure(
     methods.find("risk"), {"cost_scale": "3", "scales": "1,2"}
   )
-  assert risk.config.objective.cost_scale == 3.0
+  assert risk.config.cost_scale == 3.0
   assert risk.config.scales == (1.0, 2.0)
   shuffle = methods.configure(methods.find("kbmira"), {"shuffle": "false"})
   assert shuffle.config.shuffle is False
@@ -176,7 +221,7 @@ def test_mert_leaves_sparse_weights_alone():
   np.testing.assert_array_equal(tuned[4:], start[4:])
 
 
-@pytest.mark.parametrize("optimizer", gradient.OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", gradient_config.OPTIMIZERS)
 def test_optimizers(optimizer):
   made = small_pool.make(0, sparse_features=12)
   start = small_pool.start(made)
@@ -239,11 +284,9 @@ def test_the_rate_falls():
   rates = [0.3, 0.2, 0.15, 0.12]  # 0.3 / (1 + t / 2)
   for old, new, slope, rate in zip(before, after, slopes, rates, strict=True):
     np.testing.assert_allclose(new - old, -rate * slope, rtol=1e-3, atol=1e-6)
-  made = small_pool.make(0)
   for wrong in ("rda", "lbfgs"):
-    method = quick("risk", optimizer=wrong, half_life="5")
     with pytest.raises(InputError, match="half_life"):
-      method.optimise(made, small_pool.start(made), method.config, 0)
+      quick("risk", optimizer=wrong, half_life="5")
 
 
 def test_proximal_point_minimises():
@@ -332,13 +375,13 @@ def test_one_device_and_eight_tune_alike():
 def test_mixing():
   made = small_pool.make(0, sparse_features=12)
   start = small_pool.start(made)
-  config = mixing.MixingConfig(
-    inner=mira.MiraConfig(cap=0.1, passes=5), shards=3, rounds=2, keep=5
-  )
+  inner = quick("kbmira", cap="0.1", passes="5")
   results = []
   for threads in (1, 3):
-    settings = dataclasses.replace(config, threads=threads)
-    results.append(mixing.optimise(mira.optimise, made, start, settings, 0)[0])
+    method = mixing.wrap(
+      inner, metric="bleu", shards=3, rounds=2, keep=5, threads=threads
+    )
+    results.append(methods.run(method, made, start, 0)[0])
   np.testing.assert_array_equal(*results)
   assert (results[0][4:] != 0).sum() <= 5
   after = pool_scores.pool_score(made, results[0], "bleu")
@@ -360,18 +403,6 @@ def test_oracles():
   offsets = np.array([0, 3, 3, 5])
   found = oracles.sentence_oracles(costs, offsets)
   assert found.tolist() == [False, True, True, False, True]
-  made = small_pool.make(0)
-  weights = small_pool.start(made)
-  costs = 3 * pool_scores.sentence_costs(made, "bleu")
-  scores = pool_scores.scores(made, weights)
-  lists = [s for s in range(made.sentences) if s != 3]
-  for found, sign in [
-    (oracles.hopes(made, weights, costs), -1),
-    (oracles.fears(made, weights, costs), 1),
-  ]:
-    for sentence, row in zip(lists, found, strict=True):
-      low, high = made.offsets[sentence], made.offsets[sentence + 1]
-      assert row == low + np.argmax((scores + sign * costs)[low:high])
 
 
 def test_greedy_corpus_oracle():
@@ -417,19 +448,6 @@ def test_pseudo_corpus_costs():
       other[place] = row
       value = metric.corpus_score(made.statistics["bleu"][other].sum(0))
       assert costs[row] == pytest.approx(4 * (1 - value))
-
-
-def test_decayed_statistics():
-  document = oracles.DecayedStatistics(metric="bleu", decay=0.5, start=2.0)
-  document.add(np.arange(9.0))
-  document.add(np.ones(9))
-  expected = 0.5 * (0.5 * 2.0 + np.arange(9.0)) + 1.0
-  np.testing.assert_allclose(document.sums, expected)
-  row = np.array([4.0, 3, 2, 1, 4, 3, 2, 1, 4])
-  metric = pool.find_metric("bleu")
-  np.testing.assert_allclose(
-    document.costs(row[None]), [1 - metric.corpus_score(expected + row)]
-  )
 
 
 def pairs_of(made, costs):

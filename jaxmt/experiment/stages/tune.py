@@ -151,7 +151,7 @@ def tune(
       model, corpus, "tune", binarize=grammar["binarize"]
     ),
     templates=wanted.templates,
-    density=getattr(methods.innermost(method.config), "density", None),
+    density=methods.forest_density(method),
   )
   begun = None
   if partial is not None:

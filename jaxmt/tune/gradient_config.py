@@ -1,0 +1,113 @@
+"""Settings of gradient tuning; reading them does not import JAX."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from jaxmt.errors import InputError
+from jaxmt.losses import registry as losses
+from jaxmt.metrics import registry as metrics
+from jaxmt.tune import costs, options
+
+STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")
+BATCH = ("lbfgs", "optax-lbfgs", "owlqn")
+OPTIMIZERS = (*BATCH, *STOCHASTIC)
+WITH_L1 = ("owlqn", "fobos", "rda")
+WITH_RATE = ("sgd", "adagrad", "adam", "fobos")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GradientConfig:
+  """What to minimise, and how.
+
+  Attributes:
+    loss: a name in `jaxmt.losses.registry`.
+    settings: of the loss, by name; its record says which there are.
+    cost_scale: multiplies costs.
+    l2: strength of the pull towards the initial weights.
+    metric: what costs and the choice of iterate are measured by.
+    costs: see `jaxmt.tune.costs`.
+    optimizer: one of `OPTIMIZERS`.
+    start_scale: if above 0, the weights to start from are scaled such that the
+      largest dense one is this. The best candidate stays the best.
+    steps: of L-BFGS and OWL-QN.
+    chunk: iterates are scored after each `chunk` of these steps.
+    passes: of the stochastic optimizers.
+    batch_size: sentences per stochastic step.
+    rate: of the stochastic optimizers.
+    half_life: the rate is half as large after T steps, a third after 2 T
+      (Eq 70); 0: it does not fall. Not for rda, whose rate is that of an
+      average.
+    l1: strength of the absolute-value penalty (owlqn, fobos, rda).
+    temperatures: deterministic annealing: run once for each value of the
+      setting "temperature", each from the end of the one before.
+    scales: the same for the setting "scale".
+    devices: number of devices that sentences are spread over.
+    explore: never to return the start, see `Chooser`; for loops.
+  """
+
+  loss: str
+  settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
+  cost_scale: float = 1.0
+  l2: float = 0.0
+  metric: str = "bleu"
+  costs: str = "sentence"
+  optimizer: str = "lbfgs"
+  start_scale: float = 0.0
+  steps: int = 100
+  chunk: int = 10
+  passes: int = 20
+  batch_size: int = 32
+  rate: float = 0.01
+  half_life: float = 0.0
+  l1: float = 0.0
+  temperatures: tuple[float, ...] = ()
+  scales: tuple[float, ...] = ()
+  devices: int = 1
+  explore: bool = False
+
+  def __post_init__(self):
+    options.one_of(self, loss=losses.names(), optimizer=OPTIMIZERS)
+    options.at_least(self, l2=0, l1=0, half_life=0, start_scale=0)
+    options.at_least(self, steps=1, chunk=1, passes=1, batch_size=1, devices=1)
+    options.above(self, rate=0)
+    costs.check(self.costs, self.metric)
+    if self.l1 and self.optimizer not in WITH_L1:
+      raise InputError(
+        f"l1 needs one of the optimizers {', '.join(WITH_L1)}, not"
+        f" '{self.optimizer}'"
+      )
+    if self.half_life and self.optimizer not in WITH_RATE:
+      raise InputError(
+        f"half_life needs one of the optimizers {', '.join(WITH_RATE)}, not"
+        f" '{self.optimizer}'"
+      )
+    _check_loss(self)
+
+
+def _check_loss(config: GradientConfig) -> None:
+  loss = losses.find(config.loss)
+  if loss.statistics_of == "bleu" and config.metric not in metrics.BLEU:
+    raise InputError(f"{loss.name} needs metric 'bleu', not '{config.metric}'")
+  for name, values in (
+    ("temperature", config.temperatures),
+    ("scale", config.scales),
+  ):
+    if values and name not in loss.settings:
+      raise InputError(f"option '{name}s': {loss.name} has no {name}")
+
+
+def from_loss(name: str, **changes: Any) -> GradientConfig:
+  """Returns the settings that the record of a loss asks for."""
+  loss = losses.find(name)
+  fields: dict[str, Any] = {
+    "cost_scale": loss.cost_scale,
+    "costs": loss.costs,
+    "optimizer": loss.optimizer,
+    "rate": loss.rate,
+    "start_scale": loss.start_scale,
+    "temperatures": loss.temperatures,
+  }
+  return GradientConfig(
+    loss=name, settings=dict(loss.settings), **{**fields, **changes}
+  )
