@@ -17,9 +17,6 @@ few sentences of a large grammar are short enough for.
 """
 
 import dataclasses
-import json
-import pathlib
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +24,12 @@ from absl import flags
 
 from jaxmt.decode import model as models
 from jaxmt.errors import InputError
-from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import finished_run
+from jaxmt.experiment.finished_run import FinishedRun
 from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.system import SearchStageConfig
 from jaxmt.report import page, tables
-from jaxmt.runtime import checkpoint, parallel, program, progress
+from jaxmt.runtime import parallel, program, progress
 from jaxmt.text import files
 from jaxmt.train import explain, learn_model, reference_derivations
 
@@ -73,68 +71,16 @@ _BEFORE, _AFTER = "before", "after"
 _NAMES = (_BEFORE, "new rules", _AFTER)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Run:
-  """A finished run: folders of its stages by name, and its config."""
-
-  folders: dict[str, pathlib.Path]
-  config: dict[str, Any]
-
-  @property
-  def search(self) -> SearchStageConfig:
-    """How it decodes, with the width that is asked for."""
-    own = config_lib.freeze(SearchStageConfig, self.config["search"])
-    beam = _BEAM.value or own.beam
-    return dataclasses.replace(own, beam=beam, pop=max(beam, own.pop))
-
-  @property
-  def corpus(self) -> str:
-    """The stage that has its text."""
-    return "reverse" if self.config["data"]["reverse"] else "corpus"
-
-  @property
-  def last(self) -> str:
-    """What the stages of the trained system's last epoch are called."""
-    epochs = self.config["epochs"]
-    return f"{_SYSTEM.value}-{epochs}" if epochs > 1 else _SYSTEM.value
+def _search(run: FinishedRun) -> SearchStageConfig:
+  """How the run decodes, with the width that is asked for."""
+  own = run.search
+  beam = _BEAM.value or own.beam
+  return dataclasses.replace(own, beam=beam, pop=max(beam, own.pop))
 
 
-def _read_run(workdir: str) -> _Run:
-  folder = pathlib.Path(workdir)
-  store = pathlib.Path(_STORE.value or folder / "artefacts")
-  folders = {}
-  path = str(folder / "metrics.jsonl")
-  for number, line in enumerate(files.read_lines(path), start=1):
-    record = _parsed(line, ("stage", "key"), path, number)
-    name = record["stage"]
-    folders[name] = store / f"{name}-{record['key']}"
-  path = str(folder / "run.json")
-  about = _parsed("".join(files.read_lines(path)), ("config",), path)
-  return _Run(folders=folders, config=about["config"])
-
-
-def _parsed(
-  text: str, needed: Sequence[str], path: str, line: int | None = None
-) -> dict[str, Any]:
-  """A JSON object that has some keys."""
-  try:
-    value = json.loads(text)
-  except ValueError as error:
-    raise InputError(f"not JSON: {error}", path=path, line=line) from error
-  for key in needed:
-    if not isinstance(value, dict) or key not in value:
-      raise InputError(f"has no '{key}'", path=path, line=line)
-  return value
-
-
-def _values(run: _Run, name: str) -> dict[str, Any]:
-  if name not in run.folders:
-    raise InputError(f"the run has no stage '{name}'", path=_WORKDIR.value)
+def _values(run: FinishedRun, name: str) -> dict[str, Any]:
   progress.say(f"reading {name}")
-  try:
-    return checkpoint.read(run.folders[name])[0]
-  except checkpoint.Damaged as damage:
-    raise InputError(str(damage), path=str(run.folders[name])) from damage
+  return run.values(name)
 
 
 def _rows(size: int) -> np.ndarray:
@@ -152,12 +98,14 @@ def _rows(size: int) -> np.ndarray:
 def main(argv: list[str]) -> None:
   """Reads a run, explains, prints and writes."""
   del argv
-  run = _read_run(program.given(_WORKDIR))
+  run = finished_run.read(program.given(_WORKDIR), _STORE.value)
+  last = run.last_epoch(finished_run.find_system(run, _SYSTEM.value))
+  search = _search(run)
   parallel.initialize()
   corpus = _values(run, run.corpus)
   grammar, lm = _values(run, "grammar"), _values(run, "lm")
-  theta, old = _values(run, f"mix-{run.last}"), _values(run, "tune-primary")
-  new = _values(run, f"tune-{run.last}")
+  theta, old = _values(run, f"mix-{last}"), _values(run, "tune-primary")
+  new = _values(run, f"tune-{last}")
   parts = ((None, old), (theta, old), (theta, new))
   lines = corpus[f"{_PART.value}_source"]
   rows = _rows(len(lines))
@@ -166,7 +114,7 @@ def main(argv: list[str]) -> None:
   for name, (theta, tuned) in zip(_NAMES, parts, strict=True):
     table = system.rule_table(grammar, theta, lines=lines)
     made[name] = system.make_model(
-      run.search, table=table, lm=lm, weights=tuned["weights"]
+      search, table=table, lm=lm, weights=tuned["weights"]
     )
     spans = system.constituents(
       made[name], corpus, _PART.value, binarize=grammar["binarize"]
@@ -174,9 +122,9 @@ def main(argv: list[str]) -> None:
     source = models.make_source(made[name], lines, spans=spans)
     sources[name] = models.select_source(source, rows)
   # Ranks a little behind the beam must be told from those far behind it.
-  width = max(_WIDE.value, run.search.beam + _BEHIND)
-  pop = max(_POP.value, run.search.pop, 5 * width // 2)
-  wide = dataclasses.replace(run.search, beam=width, pop=pop)
+  width = max(_WIDE.value, search.beam + _BEHIND)
+  pop = max(_POP.value, search.pop, 5 * width // 2)
+  wide = dataclasses.replace(search, beam=width, pop=pop)
   config = system.decode_config(wide, made[_BEFORE])
   progress.say("looking for the references")
   near = {
@@ -191,14 +139,12 @@ def main(argv: list[str]) -> None:
   )
   seen = {name: rank(name, _BEFORE) for name in _NAMES}
   own = {name: rank(name, name) for name in _NAMES[1:]}
-  totals = explain.summary(near[_BEFORE], seen, beam=run.search.beam)
+  totals = explain.summary(near[_BEFORE], seen, beam=search.beam)
   for name, one in own.items():
     totals += explain.summary(
-      near[name], {f"{name}, its own": one}, beam=run.search.beam
+      near[name], {f"{name}, its own": one}, beam=search.beam
     )
-  _publish(
-    run.search, rows, references, near[_BEFORE], seen, totals, made, sources
-  )
+  _publish(search, rows, references, near[_BEFORE], seen, totals, made, sources)
 
 
 def _publish(

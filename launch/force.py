@@ -19,29 +19,18 @@ import json
 
 from absl import flags
 
+from jaxmt.decode import model_flags
 from jaxmt.errors import InputError
 from jaxmt.runtime import program, progress
 from jaxmt.text import files, kernels
 
-_DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 _BLOCK = 500  # sentences whose forests are in memory at a time
 
-_GRAMMAR = flags.DEFINE_string(
-  "grammar", "", "rule table; other dialects: several files, comma-separated"
-)
+flags.adopt_module_key_flags(model_flags)
 _INPUT = flags.DEFINE_string("input", "", "source text")
 _REFERENCE = flags.DEFINE_string("reference", "", "target text, line by line")
 _OUTPUT = flags.DEFINE_string("output", "", "derivations; '-' for stdout")
-_TREES = flags.DEFINE_string("trees", "", "source trees, for tree-to-string")
-_BINARIZE = flags.DEFINE_bool(
-  "binarize", False, "make trees binary, left-heavy"
-)
-_DIALECT = flags.DEFINE_enum(
-  "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
-)
-_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
 _WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
-_SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
 _NBEST = flags.DEFINE_integer(
   "nbest",
   1,
@@ -62,9 +51,6 @@ _EDGES = flags.DEFINE_integer(
 )
 _REPORT = flags.DEFINE_bool("report", False, "print reachability by length")
 _JSON = flags.DEFINE_bool("json", False, "print the report as JSON")
-_THREADS = flags.DEFINE_integer(
-  "threads", 0, "sentences at a time; 0: one for each core"
-)
 
 
 def _read_references(*, size: int) -> list[str]:
@@ -106,26 +92,26 @@ def _load_model():
   from jaxmt.lm import arpa_read
   from jaxmt.lm import tables as lm_tables
 
-  dialect = _DIALECT.value
+  dialect = model_flags.DIALECT.value
   if dialect == "jaxmt":
-    table = native.read(_GRAMMAR.value)
+    table = native.read(model_flags.GRAMMAR.value)
     weights = dict.fromkeys((*estimate.THETA, *lexical.NAMES), 1.0)
   else:
-    table = formats.read_all(_GRAMMAR.value.split(","), dialect)
+    table = formats.read_all(model_flags.GRAMMAR.value.split(","), dialect)
     weights = {}
   if _WEIGHTS.value:
     lines = files.read_lines(_WEIGHTS.value)
     weights = weight_files.parse_weights(lines, path=_WEIGHTS.value)
   lm = _empty_lm()
-  if _LM.value:
-    lm = lm_tables.build_tables(arpa_read.read_arpa(_LM.value))
+  if model_flags.LM.value:
+    lm = lm_tables.build_tables(arpa_read.read_arpa(model_flags.LM.value))
   return models.make_model(
     table,
     lm,
     weights=weights,
     units=models.DIALECTS[dialect],
     limits=MatchConfig(
-      span=_SPAN.value,
+      span=model_flags.SPAN.value,
       pass_through="all" if dialect == "cdec" else "unknown",
     ),
   )
@@ -133,12 +119,15 @@ def _load_model():
 
 def _read_trees(lines: list[str]):
   """The trees of the lines, or None if there are none."""
-  if not _TREES.value:
+  if not model_flags.TREES.value:
     return None
   from jaxmt.decode import loading
 
   return loading.read_trees(
-    _TREES.value, lines, lines_path=_INPUT.value, binarize=_BINARIZE.value
+    model_flags.TREES.value,
+    lines,
+    lines_path=_INPUT.value,
+    binarize=model_flags.BINARIZE.value,
   )
 
 
@@ -146,16 +135,16 @@ def _read_provenance(size: int):
   """Which rules come from which line, or None if it does not matter."""
   if not _LEAVE_ONE_OUT.value:
     return None
-  if _DIALECT.value != "jaxmt":
+  if model_flags.DIALECT.value != "jaxmt":
     raise InputError("--leave_one_out needs a jaxmt grammar with provenance")
   from jaxmt.grammar import native
 
-  origin = native.read_provenance(_GRAMMAR.value, verify=False)
+  origin = native.read_provenance(model_flags.GRAMMAR.value, verify=False)
   if len(origin) != size:
     raise InputError(
       f"was extracted from {len(origin)} lines, --input has {size}:"
       " --leave_one_out needs the same",
-      path=_GRAMMAR.value,
+      path=model_flags.GRAMMAR.value,
     )
   return origin
 
@@ -201,7 +190,7 @@ def _force(model, lines, references, trees, origin):
   config = force.ForceConfig(
     words=_LONGEST.value,
     edges=_EDGES.value,
-    threads=_THREADS.value or kernels.available_threads(),
+    threads=model_flags.THREADS.value or kernels.available_threads(),
   )
   out, lengths, reached, reasons = [], [], [], []
   with progress.steps(label="force", total=len(lines)) as advance:
@@ -249,7 +238,7 @@ def main(argv: list[str]) -> None:
   """Forces."""
   del argv
   program.required(
-    grammar=_GRAMMAR.value,
+    grammar=model_flags.GRAMMAR.value,
     input=_INPUT.value,
     reference=_REFERENCE.value,
     output=_OUTPUT.value,

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/setup.sh
-setup_environment dev,plots,ray
+setup_environment dev,plots,ray,raw
 echo "== lint"
 "$VENV_PYTHON" -m ruff check .
 "$VENV_PYTHON" -m ruff format --check .

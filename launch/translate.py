@@ -3,6 +3,14 @@ r"""Translates text with a grammar, a language model and weights.
     python launch/translate.py --grammar=G --lm=LM.arpa --weights=W \
         --input=S --output=H [--dialect=cdec] [--beam=30] [--pop=200] \
         [--nbest=F --nbest_size=100 --unique] [--forest=F] [--derivations=F]
+    python launch/translate.py --workdir=D --system=S --input=- \
+        [--source_language=de --target_language=en]
+
+The second form translates with a finished run of launch/train.py, or with a
+folder of launch/export.py. Flags of the search that are not given are then
+those of the run. With --source_language the input is raw text, which is
+tokenised and lower-cased as the run's training text was; with
+--target_language the output is raw text.
 
 One output line per input line. --dialect sets the format of the grammar and
 the units of its features, so that weights tuned with that toolkit carry over.
@@ -27,52 +35,48 @@ is), for a name in .npz arrays, for a folder's name ending in / Moses'
 hypergraphs. --detokenize changes --output only.
 """
 
+from __future__ import annotations
+
 import dataclasses
-import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from absl import flags
 
+from jaxmt.decode import model_flags, search_flags
 from jaxmt.errors import InputError
+from jaxmt.features.units import DIALECTS
 from jaxmt.runtime import program, progress
-from jaxmt.text import files
+from jaxmt.text import files, raw_text
 
-_RERANKED = 100  # translations of a line to choose from, at least
-_DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
+if TYPE_CHECKING:  # slow to load, not needed for --help
+  from jaxmt.decode.nbest import ListSettings
+  from jaxmt.decode.translator import Translator
 
-_GRAMMAR = flags.DEFINE_string(
-  "grammar", "", "rule table; other dialects: several files, comma-separated"
+flags.adopt_module_key_flags(model_flags)
+flags.adopt_module_key_flags(search_flags)
+_WORKDIR = flags.DEFINE_string(
+  "workdir", "", "finished run, or exported folder, in place of --grammar"
+)
+_SYSTEM = flags.DEFINE_string(
+  "system", "", "system of the run; its last one if not given"
+)
+_STORE = flags.DEFINE_string(
+  "store", None, "the run's artefacts, if not in the workdir (as in a study)"
 )
 _SKIP_BAD = flags.DEFINE_bool(
   "skip_bad", False, "skip malformed rule lines and count them"
 )
-_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
 _WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
 _INPUT = flags.DEFINE_string(
   "input", "-", "source text; '-' for standard input"
 )
 _OUTPUT = flags.DEFINE_string("output", "-", "translations")
-_TREES = flags.DEFINE_string("trees", "", "source trees, for tree-to-string")
-_BINARIZE = flags.DEFINE_bool(
-  "binarize",
-  False,
-  "make trees binary, left-heavy, as those of the grammar were",
+_SOURCE_LANGUAGE = flags.DEFINE_string(
+  "source_language", "", "the input is raw text of this language, e.g. de"
 )
-_DIALECT = flags.DEFINE_enum(
-  "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
-)
-_BEAM = flags.DEFINE_integer("beam", 30, "hypotheses per cell", lower_bound=1)
-_POP = flags.DEFINE_integer(
-  "pop",
-  200,
-  "candidates scored with the language model per cell",
-  lower_bound=1,
-)
-_SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
-_TARGETS = flags.DEFINE_integer(
-  "targets",
-  None,
-  "target sides per source pattern; 20 if not given, with --exact all",
-  lower_bound=1,
+_TARGET_LANGUAGE = flags.DEFINE_string(
+  "target_language", "", "write raw text of this language, e.g. en"
 )
 _THRESHOLD = flags.DEFINE_float(
   "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
@@ -108,7 +112,7 @@ _NBEST_SIZE = flags.DEFINE_integer(
   "nbest_size", 100, "translations per line in --nbest", lower_bound=1
 )
 _NBEST_FORMAT = flags.DEFINE_enum(
-  "nbest_format", None, _DIALECTS, "format of --nbest; that of --dialect"
+  "nbest_format", None, list(DIALECTS), "format of --nbest; that of --dialect"
 )
 _UNIQUE = flags.DEFINE_bool(
   "unique", False, "--nbest without derivations that say the same"
@@ -121,7 +125,7 @@ _DIVERSITY = flags.DEFINE_float(
 )
 _FOREST = flags.DEFINE_string("forest", "", "what the search kept; see above")
 _DETOKENIZE = flags.DEFINE_string(
-  "detokenize", "", "language of the output, e.g. en, de, zh: no tokens"
+  "detokenize", "", "as --target_language, but letters stay as they are"
 )
 _LONGEST = flags.DEFINE_integer(
   "max_words", 250, "longer lines are cut, with a warning", lower_bound=1
@@ -129,117 +133,91 @@ _LONGEST = flags.DEFINE_integer(
 _BATCH = flags.DEFINE_integer(
   "batch_cells", 4096, "cells searched together", lower_bound=1
 )
-_THREADS = flags.DEFINE_integer(
-  "threads", 0, "batches at a time; 0: one for each core, on CPUs"
-)
-_DEVICES = flags.DEFINE_integer("devices", 1, "devices to split batches over")
 _CACHE = flags.DEFINE_string(
   "compile_cache",
-  os.path.expanduser("~/.cache/jaxmt/compiled"),
-  "where compiled programs are kept; '' for nowhere",
+  None,
+  "where compiled programs are kept; '' for nowhere; by default the user's"
+  " cache",
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Lists:
-  """Which lists are needed.
-
-  Attributes:
-    size: translations per line.
-    unique: whether they differ.
-    orders: of the target n-grams that re-rank them; empty for none.
-  """
-
-  size: int
-  unique: bool
-  orders: tuple[int, ...]
-
-
-def _start_jax() -> None:
-  """Settings that must come before JAX is used."""
-  import jax
-
-  if _DEVICES.value > 1:
-    jax.config.update("jax_num_cpu_devices", _DEVICES.value)
-  if _CACHE.value:
-    jax.config.update("jax_compilation_cache_dir", _CACHE.value)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)
-
-
-def _read_weights() -> dict[str, float]:
-  from jaxmt.features import weights as weight_files
-
-  return weight_files.parse_weights(
-    files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
-  )
-
-
-def _load_model(weights: dict[str, float], lines: list[str]):
+def _load(lines: list[str]) -> Translator:
+  """The translator, with the search that the flags ask for."""
   from jaxmt.decode import loading
 
-  skipped = progress.Skipped() if _SKIP_BAD.value else None
-  table = loading.read_table(
-    _GRAMMAR.value, dialect=_DIALECT.value, on_bad=skipped
-  )
-  if skipped is not None:
-    progress.say(f"{len(table):,} rules, {skipped.count} bad lines skipped")
   # Exact search copies what it knows of rules for every sentence.
-  exact = _EXACT.value or _SEARCH_ERRORS.value
-  return loading.make_model(
-    table,
-    _LM.value,
-    weights=weights,
-    dialect=_DIALECT.value,
-    span=_SPAN.value,
-    targets=_TARGETS.value or 20,
-    lines=lines if exact else None,
+  own = lines if _EXACT.value or _SEARCH_ERRORS.value else None
+  if _WORKDIR.value:
+    from jaxmt.experiment import saved_systems
+
+    translator = saved_systems.load(
+      _WORKDIR.value, _SYSTEM.value or None, store=_STORE.value, lines=own
+    )
+  else:
+    skipped = progress.Skipped() if _SKIP_BAD.value else None
+    translator = loading.load_files(
+      model_flags.GRAMMAR.value,
+      lm=model_flags.LM.value,
+      weights=loading.read_weights(_WEIGHTS.value),
+      dialect=model_flags.DIALECT.value,
+      lines=own,
+      on_bad=skipped,
+    )
+    if skipped is not None:
+      size = len(translator.model.table)
+      progress.say(f"{size:,} rules, {skipped.count} bad lines skipped")
+  return _with_flags(translator)
+
+
+def _with_flags(translator: Translator) -> Translator:
+  """The translator with weights and sizes that were given as flags."""
+  from jaxmt.decode import loading, model
+  from jaxmt.decode import translator as translators
+
+  if _WEIGHTS.value:
+    weights = loading.read_weights(_WEIGHTS.value)
+    unknown = model.unknown_weights(translator.model, weights)
+    if unknown:
+      progress.say(
+        f"warning: {_WEIGHTS.value}: no such features: {', '.join(unknown)}"
+      )
+    if _WORKDIR.value:
+      translator = translators.with_weights(translator, weights)
+  given = lambda *holders: {
+    flag.name: flag.value for flag in holders if flags.FLAGS[flag.name].present
+  }
+  limits = given(model_flags.SPAN, search_flags.TARGETS)
+  return dataclasses.replace(
+    translators.with_limits(translator, **limits),
+    **given(search_flags.BEAM, search_flags.POP, _THRESHOLD, _BATCH),
+    max_words=_LONGEST.value,
+    threads=_threads(),
+    binarize=translator.binarize or model_flags.BINARIZE.value,
   )
 
 
 def _threads() -> int:
-  from jaxmt.text import kernels as cores
-
-  if _THREADS.value > 0:
-    return _THREADS.value
-  return 1 if _DEVICES.value > 1 else cores.available_threads()
+  """Batches at a time: 0 stands for one for each core."""
+  return model_flags.THREADS.value or int(search_flags.DEVICES.value > 1)
 
 
-def _decode_config(model, lists: _Lists | None):
-  from jaxmt.decode.chart import decoder, search
+def _make_lists(weights: Mapping[str, float]) -> ListSettings | None:
+  """Which lists are needed, or None for none."""
+  from jaxmt.decode import nbest
 
-  beam = _BEAM.value
-  return decoder.DecodeConfig(
-    search=search.make_config(
-      beam=beam,
-      pop=max(_POP.value, beam),
-      labels=any(model.label_weights),
-      forest=bool(lists or _FOREST.value),
-    ),
-    threshold=_THRESHOLD.value,
-    batch_cells=_BATCH.value,
-    threads=_threads(),
+  lists = nbest.list_settings(
+    weights,
+    size=_NBEST_SIZE.value if _NBEST.value else 0,
+    unique=_UNIQUE.value,
+    diversity=_DIVERSITY.value,
   )
-
-
-def _make_lists(weights: dict[str, float]) -> _Lists | None:
-  """Says which lists are needed, or None for none."""
-  from jaxmt.tune import sparse_decoding
-
-  size = _NBEST_SIZE.value
-  unique = _UNIQUE.value or _DIVERSITY.value > 0
-  used = {name: value for name, value in weights.items() if value}
-  orders = sparse_decoding.orders_of(used)
-  if not orders:
-    found = _Lists(size=size, unique=unique, orders=())
-    return found if _NBEST.value else None
   for flag in (_EXACT, _DIVERSITY):
-    if flag.value:
+    if flag.value and lists and lists.orders:
       raise InputError(
         f"weights of target n-grams choose from a list: no --{flag.name}",
-        path=_WEIGHTS.value,
+        path=_WEIGHTS.value or _WORKDIR.value,
       )
-  size = max(size if _NBEST.value else 0, _RERANKED)
-  return _Lists(size=size, unique=True, orders=orders)
+  return lists
 
 
 def _derivations() -> str:
@@ -251,7 +229,7 @@ def _translate_exactly(model, pieces, spans):
   from jaxmt.decode import translate
   from jaxmt.decode.chart import exact as exact_decoder
 
-  if _TARGETS.value is None:
+  if search_flags.TARGETS.value is None:
     model = exact_decoder.without_limits(model)
   done = translate.translate_exactly(
     model,
@@ -268,48 +246,43 @@ def _translate_exactly(model, pieces, spans):
   return done
 
 
-def _stream(model, pieces, spans, done, lists, found):
-  """Fills translations and n-best lists; yields forests if they are wanted."""
-  from jaxmt.decode import translate
+def _stream(translator, pieces, spans, done, lists, found):
+  """Fills translations and n-best lists; yields forests if they are needed."""
+  from jaxmt.decode import nbest, translate
+  from jaxmt.decode import translator as translators
   from jaxmt.hypergraph import forest
   from jaxmt.runtime import parallel
 
-  mesh = parallel.make_mesh(_DEVICES.value) if _DEVICES.value > 1 else None
+  model, devices = translator.model, search_flags.DEVICES.value
+  forests = bool(lists or _FOREST.value)
   with progress.steps(label="translate", total=len(pieces.lines)) as advance:
     for part, read in translate.stream(
       model,
       pieces,
-      config=_decode_config(model, lists),
-      mesh=mesh,
+      config=translators.decode_config(translator, forest=forests),
+      mesh=parallel.make_mesh(devices) if devices > 1 else None,
       spans=spans,
       derivations=_derivations(),
     ):
       for row, one in zip(part.rows.tolist(), read, strict=True):
         done[row] = done[row] or one
       advance(len(part.rows))
-      if not (lists or _FOREST.value):
+      if not forests:
         continue
-      made = forest.extract(model, part)
+      grown = forest.extract(model, part)
       if lists:
-        found.append(_part_lists(model, part, made, lists, pieces))
+        found.append(
+          nbest.lists(
+            model,
+            part,
+            grown,
+            lists,
+            text=_derivations() if lists.orders else "",
+            shift=pieces.first[part.rows],
+          )
+        )
       if _FOREST.value:
-        yield _spelled(model, part, made, pieces)
-
-
-def _part_lists(model, part, made, lists: _Lists, pieces):
-  """The lists of a decoded part."""
-  from jaxmt.decode import nbest
-
-  return nbest.lists(
-    model,
-    part,
-    size=lists.size,
-    unique=lists.unique,
-    diversity=_DIVERSITY.value,
-    forests=made,
-    text=_derivations() if lists.orders else "",
-    shift=pieces.first[part.rows],
-  )
+        yield _spelled(model, part, grown, pieces)
 
 
 def _spelled(model, part, made, pieces):
@@ -324,15 +297,15 @@ def _spelled(model, part, made, pieces):
   return portable_forest.select(spelled, whole)
 
 
-def _translate(model, pieces, spans, lists) -> tuple[list, list]:
+def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
   """Translations of all pieces, and their n-best lists in parts."""
   done: list = [None] * len(pieces.lines)
   found: list = []
   if _EXACT.value:
-    done = _translate_exactly(model, pieces, spans)
+    done = _translate_exactly(translator.model, pieces, spans)
     if None not in done:
       return done, found
-  forests = _stream(model, pieces, spans, done, lists, found)
+  forests = _stream(translator, pieces, spans, done, lists, found)
   if _FOREST.value:
     from jaxmt.decode import forest_files
 
@@ -340,18 +313,6 @@ def _translate(model, pieces, spans, lists) -> tuple[list, list]:
   for _ in forests:
     pass
   return done, found
-
-
-def _collect(parts, pieces, lists: _Lists, weights):
-  """The lists of all lines, re-ranked if there is something to do it by."""
-  from jaxmt.decode import nbest
-  from jaxmt.tune import sparse_decoding
-
-  found = nbest.collect(parts, pieces, size=lists.size, unique=lists.unique)
-  if not lists.orders:
-    return found
-  grams = sparse_decoding.ngram_rows(found.lines, lists.orders)
-  return nbest.rerank(found, grams, weights)
 
 
 def _write_nbest(found) -> None:
@@ -371,7 +332,7 @@ def _write_nbest(found) -> None:
   lines = kbest_write.format_kbest(
     candidates,
     found.score,
-    format=_NBEST_FORMAT.value or _DIALECT.value,
+    format=_NBEST_FORMAT.value or model_flags.DIALECT.value,
     links=found.links,
   )
   files.write_lines(_NBEST.value, lines)
@@ -388,30 +349,34 @@ def _whole_numbers(flag) -> list[int]:
 
 
 def _error_sizes() -> list[tuple[int, int]]:
-  """The sizes to compare: beams and at least as many candidates."""
-  beams, pops = map(_whole_numbers, (_ERROR_BEAMS, _ERROR_POPS))
-  sizes = [(beam, pop) for beam in beams for pop in pops if pop >= beam]
+  """The sizes to compare."""
+  from jaxmt.decode import search_report
+
+  sizes = search_report.size_pairs(
+    _whole_numbers(_ERROR_BEAMS), _whole_numbers(_ERROR_POPS)
+  )
   if not sizes:
     raise InputError("--error_pops: all less than --error_beams")
   return sizes
 
 
-def _write_search_errors(model, pieces, spans) -> None:
+def _write_search_errors(translator, pieces, spans) -> None:
   """Writes what beam search misses, a row for each of its sizes."""
   import numpy as np
 
   from jaxmt.decode import model as models
   from jaxmt.decode import search_report, translate
+  from jaxmt.decode import translator as translators
   from jaxmt.report import tables
 
-  source = translate.piece_source(model, pieces, spans)
+  source = translate.piece_source(translator.model, pieces, spans)
   source = models.select_source(source, np.flatnonzero(source.ids.lengths))
   report = search_report.search_error_report(
-    model,
+    translator.model,
     source,
     sizes=_error_sizes(),
     limit=_EXACT_STEPS.value,
-    config=_decode_config(model, None),
+    config=translators.decode_config(translator),
   )
   left = len(source) - report[0][2].sentences
   lines = [
@@ -422,49 +387,24 @@ def _write_search_errors(model, pieces, spans) -> None:
   files.write_lines(_SEARCH_ERRORS.value, lines)
 
 
-def _write_details(whole) -> None:
-  """Writes what was asked for besides the translations."""
-  from jaxmt.decode import translate
-
-  if _SCORES.value:
-    files.write_lines(
-      _SCORES.value,
-      [
-        f"{row} ||| {one.text} ||| "
-        f"{translate.feature_text(one.features)} ||| {one.score:.6g}"
-        for row, one in enumerate(whole)
-      ],
-    )
-  if _DERIVATIONS.value:
-    lines = [one.tree for one in whole]
-    if _DERIVATION_FORMAT.value == "rules":
-      lines = [
-        f"{row} ||| {line}"
-        for row, one in enumerate(whole)
-        for line in one.derivation
-      ]
-    files.write_lines(_DERIVATIONS.value, lines)
-  if _LINKS.value:
-    files.write_lines(
-      _LINKS.value,
-      [
-        " ".join(f"{one}-{two}" for one, two in item.links.tolist())
-        for item in whole
-      ],
-    )
-
-
 def _check_flags() -> None:
-  from jaxmt.text import detokenize
-
-  program.required(grammar=_GRAMMAR.value, lm=_LM.value, weights=_WEIGHTS.value)
-  language = _DETOKENIZE.value
-  if language and language not in detokenize.LANGUAGES:
-    known = ", ".join(detokenize.LANGUAGES)
-    raise InputError(f"--detokenize={language} is none of: {known}")
+  if _WORKDIR.value:
+    if model_flags.GRAMMAR.value or model_flags.LM.value:
+      raise InputError("--workdir has its own --grammar and --lm")
+  else:
+    program.required(
+      grammar=model_flags.GRAMMAR.value,
+      lm=model_flags.LM.value,
+      weights=_WEIGHTS.value,
+    )
+  raw_text.check(
+    source_language=_SOURCE_LANGUAGE.value,
+    target_language=_TARGET_LANGUAGE.value,
+    detokenize=_DETOKENIZE.value,
+  )
   if _EXACT.value and (_NBEST.value or _FOREST.value):
     raise InputError("--exact keeps no forest, as --nbest and --forest need")
-  if _BINARIZE.value and not _TREES.value:
+  if model_flags.BINARIZE.value and not model_flags.TREES.value:
     raise InputError("--binarize needs --trees")
   if _SEARCH_ERRORS.value:
     _error_sizes()
@@ -472,62 +412,90 @@ def _check_flags() -> None:
     raise InputError("--output and --search_errors both go to standard output")
 
 
-def _read_input():
-  """The lines, their pieces, and their trees or None."""
-  from jaxmt.decode import loading, translate
+def _output_language() -> str:
+  return _TARGET_LANGUAGE.value or _DETOKENIZE.value
 
-  lines = files.read_lines(_INPUT.value)
+
+def _cut(lines: list[str]):
+  """The pieces of the lines, and what is to be said of it."""
+  from jaxmt.decode import translate
+
   pieces = translate.cut_lines(lines, longest=_LONGEST.value)
   for row in pieces.cut:
     progress.say(
       f"warning: line {row + 1} has over {_LONGEST.value} words:"
       " translated in pieces" + ("; no forest" if _FOREST.value else "")
     )
-  trees = None
-  if _TREES.value:
-    trees = loading.read_trees(
-      _TREES.value, lines, lines_path=_INPUT.value, binarize=_BINARIZE.value
-    )
-  return lines, pieces, trees
+  return pieces
 
 
-def _write(whole) -> None:
-  """Writes the translations."""
-  from jaxmt.text import detokenize
+def _spans(translator, lines: list[str]):
+  """The constituents of the lines' trees, or None without trees."""
+  from jaxmt.decode import loading
+
+  if not model_flags.TREES.value:
+    return None
+  return loading.read_spans(
+    model_flags.TREES.value,
+    translator.model,
+    lines,
+    lines_path=_INPUT.value,
+    binarize=translator.binarize,
+  )
+
+
+def _write(whole, translator) -> None:
+  """Writes the translations, and what was asked for besides."""
+  from jaxmt.decode import translate
 
   out = [one.text for one in whole]
-  if _DETOKENIZE.value:
-    out = detokenize.detokenize(out, language=_DETOKENIZE.value)
+  if _output_language():
+    out = raw_text.detokenize(
+      out,
+      language=_output_language(),
+      capitalize=bool(_TARGET_LANGUAGE.value)
+      and raw_text.is_lower(translator.model.table.target_words.words),
+    )
   files.write_lines(_OUTPUT.value, out)
+  if _SCORES.value:
+    files.write_lines(_SCORES.value, translate.score_lines(whole))
+  if _DERIVATIONS.value:
+    lines = translate.derivation_lines(whole, format=_DERIVATION_FORMAT.value)
+    files.write_lines(_DERIVATIONS.value, lines)
+  if _LINKS.value:
+    files.write_lines(_LINKS.value, translate.link_lines(whole))
 
 
 def main(argv: list[str]) -> None:
   """Translates."""
   del argv
   _check_flags()
-  _start_jax()
   from jaxmt.decode import nbest, translate
-  from jaxmt.grammar.match import matching
+  from jaxmt.runtime import parallel
 
-  weights = _read_weights()
-  lists = _make_lists(weights)
-  lines, pieces, trees = _read_input()
-  model = _load_model(weights, lines)
-  spans = None
-  if trees is not None:
-    spans = matching.constituents(trees, model.table.labels)
+  parallel.initialize(devices=search_flags.DEVICES.value, cache=_CACHE.value)
+  lines = files.read_lines(_INPUT.value)
+  translator = _load(lines)
+  lists = _make_lists(translator.weights)
+  if _SOURCE_LANGUAGE.value:
+    lines = raw_text.tokenize(
+      lines,
+      language=_SOURCE_LANGUAGE.value,
+      words=translator.model.table.source_words.words,
+    )
+  pieces = _cut(lines)
+  spans = _spans(translator, lines)
   if _SEARCH_ERRORS.value:
-    _write_search_errors(model, pieces, spans)
-  done, parts = _translate(model, pieces, spans, lists)
+    _write_search_errors(translator, pieces, spans)
+  done, parts = _translate(translator, pieces, spans, lists)
   whole = translate.assemble(done, pieces, size=len(lines))
   found = None
   if lists and parts:
-    found = _collect(parts, pieces, lists, weights)
+    found = nbest.collect(parts, pieces, lists, translator.weights)
     whole = nbest.best(found) if lists.orders else whole
-  _write(whole)
+  _write(whole, translator)
   if _NBEST.value:
     _write_nbest(found)
-  _write_details(whole)
 
 
 if __name__ == "__main__":

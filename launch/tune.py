@@ -28,6 +28,7 @@ from collections.abc import Mapping
 import numpy as np
 from absl import flags
 
+from jaxmt.decode import model_flags, search_flags
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
@@ -43,35 +44,16 @@ from jaxmt.tune import (
   pool_scores,
 )
 
-_DIALECTS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
-
+flags.adopt_module_key_flags(model_flags)
+flags.adopt_module_key_flags(search_flags)
 _METHOD = flags.DEFINE_string(
   "method", None, f"none, or one of: {', '.join(methods.names())}"
 )
 _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
-_GRAMMAR = flags.DEFINE_string(
-  "grammar", "", "rule table; other dialects: several files, comma-separated"
-)
-_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
 _INPUT = flags.DEFINE_string("input", "", "source text to tune on")
-_TREES = flags.DEFINE_string("trees", "", "its trees, for tree-to-string")
-_BINARIZE = flags.DEFINE_bool(
-  "binarize", False, "make them binary, left-heavy, as extraction did"
-)
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
 _RESUME = flags.DEFINE_bool(
   "resume", True, "go on with a run of the same settings in the workdir"
-)
-_DIALECT = flags.DEFINE_enum(
-  "dialect", "jaxmt", _DIALECTS, "format of the grammar and units of features"
-)
-_BEAM = flags.DEFINE_integer("beam", 30, "hypotheses per cell", lower_bound=1)
-_POP = flags.DEFINE_integer(
-  "pop", 200, "candidates scored per cell", lower_bound=1
-)
-_SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
-_TARGETS = flags.DEFINE_integer(
-  "targets", 20, "target sides per source pattern", lower_bound=1
 )
 _NBEST = flags.DEFINE_integer(
   "nbest_size", 100, "candidates per sentence and round", lower_bound=1
@@ -120,9 +102,6 @@ _BATCH = flags.DEFINE_integer(
 _BATCH_PASSES = flags.DEFINE_integer(
   "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
 )
-_THREADS = flags.DEFINE_integer(
-  "threads", 0, "batches decoded at a time; 0: one for each core, on CPUs"
-)
 _FORMAT = flags.DEFINE_enum(
   "kbest_format", None, list(kbest.FORMATS), "told from the first line if unset"
 )
@@ -136,9 +115,6 @@ _METRIC = flags.DEFINE_string(
 )
 _SEED = flags.DEFINE_integer("seed", 0, "of everything random")
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
-_DEVICES = flags.DEFINE_integer(
-  "devices", 1, "that decoding and gradient methods spread sentences over"
-)
 _RUNS = flags.DEFINE_integer(
   "runs", 1, "tune with so many seeds from --seed on; report mean and deviation"
 )
@@ -222,10 +198,8 @@ def _method() -> methods.Method:
     # Only gradient methods use JAX; the others start without it.
     from jaxmt.runtime import parallel
 
-    if _DEVICES.value < 1:
-      raise InputError(f"--devices={_DEVICES.value}: at least 1")
-    parallel.initialize(devices=_DEVICES.value)
-    changes["devices"] = str(_DEVICES.value)
+    parallel.initialize(devices=search_flags.DEVICES.value)
+    changes["devices"] = str(search_flags.DEVICES.value)
   method = methods.configure(method, changes)
   whole = feature_subset.wrap(
     _mixed(method),
@@ -339,15 +313,24 @@ def _write(output: str, weights: Mapping[str, float], score: float) -> None:
 
 def _about(given: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
-  inputs = [_LM.value, _INPUT.value, *_REFERENCES.value]
-  inputs += [_TREES.value] if _TREES.value else []
-  for path in _GRAMMAR.value.split(","):
+  inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
+  inputs += [model_flags.TREES.value] if model_flags.TREES.value else []
+  for path in model_flags.GRAMMAR.value.split(","):
     folder = pathlib.Path(path)
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
   settings = (
     *(_METHOD, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
-    *(_MIX_KEEP, _MIX_NORM, _DIALECT, _BEAM, _POP, _SPAN, _TARGETS, _NBEST),
-    *(_UNIQUE, _BINARIZE, _TEMPLATES, _MIN_COUNT, _KEEP, _SUMMARY),
+    *(
+      _MIX_KEEP,
+      _MIX_NORM,
+      model_flags.DIALECT,
+      search_flags.BEAM,
+      search_flags.POP,
+      model_flags.SPAN,
+      search_flags.TARGETS,
+      _NBEST,
+    ),
+    *(_UNIQUE, model_flags.BINARIZE, _TEMPLATES, _MIN_COUNT, _KEEP, _SUMMARY),
     *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH, _BATCH_PASSES),
   )
   return {
@@ -364,12 +347,14 @@ def _loop_model(given: Mapping[str, float] | None):
 
   lines = files.read_lines(_INPUT.value)
   model = loading.make_model(
-    loading.read_table(_GRAMMAR.value, dialect=_DIALECT.value),
-    _LM.value,
+    loading.read_table(
+      model_flags.GRAMMAR.value, dialect=model_flags.DIALECT.value
+    ),
+    model_flags.LM.value,
     weights={},
-    dialect=_DIALECT.value,
-    span=_SPAN.value,
-    targets=_TARGETS.value,
+    dialect=model_flags.DIALECT.value,
+    span=model_flags.SPAN.value,
+    targets=search_flags.TARGETS.value or 20,
     lines=lines,
   )
   if given is None:
@@ -387,20 +372,20 @@ def _make_decode(model, lines: list[str], method: methods.Method):
   from jaxmt.runtime import parallel
   from jaxmt.tune import kbest_decoder
 
-  several = _DEVICES.value > 1
+  several = search_flags.DEVICES.value > 1
   settings = system.SearchStageConfig(
-    beam=_BEAM.value,
-    pop=_POP.value,
-    threads=_THREADS.value or (1 if several else 0),
+    beam=search_flags.BEAM.value,
+    pop=search_flags.POP.value,
+    threads=model_flags.THREADS.value or (1 if several else 0),
   )
   spans = None
-  if _TREES.value:
+  if model_flags.TREES.value:
     spans = loading.read_spans(
-      _TREES.value,
+      model_flags.TREES.value,
       model,
       lines,
       lines_path=_INPUT.value,
-      binarize=_BINARIZE.value,
+      binarize=model_flags.BINARIZE.value,
     )
   return kbest_decoder.make_decode(
     model,
@@ -410,7 +395,7 @@ def _make_decode(model, lines: list[str], method: methods.Method):
     unique=_UNIQUE.value,
     spans=spans,
     templates=_TEMPLATES.value,
-    mesh=parallel.make_mesh(_DEVICES.value) if several else None,
+    mesh=parallel.make_mesh(search_flags.DEVICES.value) if several else None,
     density=methods.forest_density(method),
   )
 
@@ -420,8 +405,8 @@ def _tune_in_loop(
 ) -> None:
   """Decodes, merges, optimises; resumable."""
   program.required(
-    grammar=_GRAMMAR.value,
-    lm=_LM.value,
+    grammar=model_flags.GRAMMAR.value,
+    lm=model_flags.LM.value,
     input=_INPUT.value,
     references=_REFERENCES.value,
     workdir=_WORKDIR.value,
@@ -431,7 +416,7 @@ def _tune_in_loop(
   from jaxmt.runtime import parallel
   from jaxmt.tune import loop
 
-  parallel.initialize(devices=_DEVICES.value)
+  parallel.initialize(devices=search_flags.DEVICES.value)
   workdir = pathlib.Path(_WORKDIR.value)
   workdir.mkdir(parents=True, exist_ok=True)
   with checkpoint.lock(
@@ -482,7 +467,7 @@ def main(argv: list[str]) -> None:
   """Tunes in the loop if there is a grammar, else on lists."""
   del argv
   registry.find(_METRIC.value)  # names what is wrong with it
-  in_loop = bool(_GRAMMAR.value)
+  in_loop = bool(model_flags.GRAMMAR.value)
   if in_loop and _KBEST.value:
     raise InputError("--grammar decodes, --kbest is given: choose one")
   if not in_loop:

@@ -48,6 +48,8 @@ IMPURE = {
   "experiment/config.py",
   "experiment/study.py",
   "experiment/experiment.py",
+  "experiment/finished_run.py",
+  "experiment/saved_systems.py",
   "experiment/tuning_run.py",
 }
 WORLD = {"os", "pathlib", "shutil", "subprocess", "tempfile", "time"}

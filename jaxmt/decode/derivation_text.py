@@ -1,6 +1,9 @@
-"""Derivations as text: bracketed trees and rule lists."""
+"""Derivations as trees, and as text: bracketed trees and rule lists."""
 
+import dataclasses
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +11,44 @@ from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import table as tables
 
-FORMATS = ("tree", "rules")
+FORMATS = ("tree", "rules", "nodes")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Node:
+  """A rule application of a derivation, with those below it.
+
+  Attributes:
+    label: the rule's left-hand side.
+    begin: first source position.
+    end: one past the last.
+    source: the rule's source side; `X0`, `X1` are places of children.
+    target: its target side.
+    children: the applications that fill the places, in source order.
+  """
+
+  label: str
+  begin: int
+  end: int
+  source: str
+  target: str
+  children: tuple["Node", ...] = ()
+
+  def __str__(self) -> str:
+    # Not recursive: glue makes derivations as deep as sentences are long.
+    out: list[str] = []
+    stack: list[Node | str] = [self]
+    while stack:
+      top = stack.pop()
+      if isinstance(top, str):
+        out.append(top)
+        continue
+      head = f"{top.label}[{top.begin}:{top.end}]"
+      out.append(f"({head} {top.source} | {top.target}")
+      stack.append(")")
+      for child in reversed(top.children):
+        stack += [child, " "]
+    return "".join(out)
 
 
 def write(
@@ -18,11 +58,14 @@ def write(
   *,
   format: str,
   shift: np.ndarray | None = None,
-) -> list[list[str]]:
-  """Writes each derivation in one of `FORMATS`, as lines."""
+) -> Sequence[Sequence[Any]]:
+  """Writes each derivation in one of `FORMATS`: as lines, or as a `Node`."""
+  if format == "nodes":
+    roots = trees(model, source, derivations, shift=shift)
+    return [[] if root is None else [root] for root in roots]
   if format == "tree":
-    trees = tree_lines(model, source, derivations, shift=shift)
-    return [[tree] for tree in trees]
+    lines = tree_lines(model, source, derivations, shift=shift)
+    return [[line] for line in lines]
   if format == "rules":
     return rule_lines(model, source, derivations, shift=shift)
   raise ValueError(f"derivations are written as one of {FORMATS}: '{format}'")
@@ -37,6 +80,21 @@ def tree_lines(
 ) -> list[str]:
   """Writes derivations as brackets: `(X[0:2] das X0 | the X0 (X[1:2] ...))`.
 
+  See `trees` for the arguments. An empty derivation is `()`.
+  """
+  roots = trees(model, source, derivations, shift=shift)
+  return ["()" if root is None else str(root) for root in roots]
+
+
+def trees(
+  model: Model,
+  source: Source,
+  derivations: Derivations,
+  *,
+  shift: np.ndarray | None = None,
+) -> list[Node | None]:
+  """Returns the tree of each derivation, None for an empty one.
+
   Args:
     model: the rules.
     source: the sentences, for words that are copied.
@@ -44,19 +102,26 @@ def tree_lines(
     shift: what to add to the positions of each, int `[B]`.
   """
   sides = _rule_sides(model, source)
-  out = []
+  out: list[Node | None] = []
   for row in range(len(derivations)):
-    done: dict[int, str] = {}
+    done: dict[int, Node] = {}
     base = 0 if shift is None else int(shift[row])
     first, last = derivations.offsets[row], derivations.offsets[row + 1]
     for node in range(last - 1, first - 1, -1):  # children come after parents
-      left, one, two = sides(int(derivations.rule[node]))
-      below = [done[c] for c in derivations.child[node].tolist() if c >= 0]
-      span = _span(derivations, node, base)
-      done[node] = (
-        f"({' '.join([f'{left}[{span}]', f'{one} | {two}', *below])})"
+      label, one, two = sides(int(derivations.rule[node]))
+      done[node] = Node(
+        label=label,
+        begin=int(derivations.begin[node]) + base,
+        end=int(derivations.end[node]) + base,
+        source=one,
+        target=two,
+        children=tuple(
+          done[child]
+          for child in derivations.child[node].tolist()
+          if child >= 0
+        ),
       )
-    out.append(done[first] if last > first else "()")
+    out.append(done.get(first))
   return out
 
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jaxmt.decode import model as models
 from jaxmt.decode.model import Model
+from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
+from jaxmt.features import weights as weight_files
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import native
 from jaxmt.grammar.match import matching
@@ -17,9 +19,6 @@ from jaxmt.text import files, trees, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
 
-# Formats of grammars, each with the units of its features (`models.DIALECTS`).
-DIALECTS = tuple(models.DIALECTS)
-
 
 def read_table(
   paths: str,
@@ -31,7 +30,7 @@ def read_table(
 
   Args:
     paths: a folder of our own format, or files of another, comma-separated.
-    dialect: one of `DIALECTS`.
+    dialect: one of `units.DIALECTS`.
     on_bad: called with malformed lines of other formats; None raises.
   """
   if dialect == "jaxmt":
@@ -41,6 +40,47 @@ def read_table(
   if on_bad is None:
     return formats.read_all(paths.split(","), dialect)
   return formats.read_all(paths.split(","), dialect, on_bad=on_bad)
+
+
+def read_weights(path: str) -> dict[str, float]:
+  """Reads a weights file; see `jaxmt.features.weights`."""
+  return weight_files.parse_weights(files.read_lines(path), path=path)
+
+
+def load_files(
+  grammar: str,
+  *,
+  lm: str,
+  weights: Mapping[str, float],
+  dialect: str = "jaxmt",
+  span: int = 10,
+  targets: int = 20,
+  lines: Sequence[str] | None = None,
+  on_bad: Callable[[InputError], None] | None = None,
+) -> Translator:
+  """Returns a translator of files.
+
+  Args:
+    grammar: see `read_table`.
+    lm: an ARPA file.
+    weights: by feature name.
+    dialect: format of the grammar and units of features and weights.
+    span: longest Hiero span.
+    targets: target sides per source pattern.
+    lines: keep only rules that these sentences can use.
+    on_bad: see `read_table`.
+  """
+  table = read_table(grammar, dialect=dialect, on_bad=on_bad)
+  model = make_model(
+    table,
+    lm,
+    weights=weights,
+    dialect=dialect,
+    span=span,
+    targets=targets,
+    lines=lines,
+  )
+  return Translator(model=model)
 
 
 def make_model(

@@ -2,20 +2,20 @@
 
 The score of a derivation is `Σ_i λ_i φ_i`: rule features summed over its rules,
 the language model, the number of words, of unknown words, and of sites filled
-by their own or by another label. `Units` say in which units the last ones are
-measured, so that weights tuned with another toolkit carry over.
+by their own or by another label. `jaxmt.features.units` says in which units the
+last ones are measured, so that weights tuned with another toolkit carry over.
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from jaxmt.decode.chart.chart_layout import RuleColumns
 from jaxmt.decode.chart.lm_records import make_segments
-from jaxmt.features import feature_keys, rule_templates
+from jaxmt.features import feature_keys, rule_templates, string_templates
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
+from jaxmt.features.units import DIALECTS, Units
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match.matching import MatchConfig
@@ -25,52 +25,6 @@ from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.tables import BOS_WORD, EOS_WORD, UNK_WORD, Tables
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Units:
-  """Names and units of the features that are not columns of the table.
-
-  Attributes:
-    lm: name of the language model feature.
-    lm_scale: its value is this times ln p.
-    unknown: name of the count of words the language model does not know.
-    words: name of the word penalty.
-    per_word: its value for one target word.
-    match: name of the count of children whose label is their site's.
-    mismatch: name of the count of the others.
-    glue: name of the feature of glue rules that join two parts.
-    pass_through: name of the feature of copied words.
-  """
-
-  lm: str = "LanguageModel"
-  lm_scale: float = 1.0
-  unknown: str = "LanguageModel_OOV"
-  words: str = "WordPenalty"
-  per_word: float = -1.0
-  match: str = "Match"
-  mismatch: str = "Mismatch"
-  glue: str = "Glue"
-  pass_through: str = "PassThrough"
-
-  @property
-  def search_names(self) -> tuple[str, ...]:
-    """The features that are not columns of the table."""
-    return (self.lm, self.unknown, self.words, self.match, self.mismatch)
-
-
-DIALECTS: Mapping[str, Units] = {
-  "jaxmt": Units(),
-  "cdec": Units(lm_scale=1 / math.log(10), per_word=-0.434294),
-  "moses": Units(lm="LM0", words="WordPenalty0", unknown="LM0_OOV"),
-  "joshua": Units(
-    lm="lm_0",
-    lm_scale=1 / math.log(10),
-    per_word=-0.434294,
-    unknown="lm_0_oov",
-  ),
-  "travatar": Units(lm="lm", words="word", per_word=1.0, unknown="lmunk"),
-}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -221,6 +175,18 @@ def make_model(
   # Weights of sparse features say which features there are.
   model = with_templates(model, rule_templates.config_of(weights))
   return with_weights(model, weights)
+
+
+def unknown_weights(model: Model, weights: Mapping[str, float]) -> list[str]:
+  """Returns the names of weights that no feature of the model has."""
+  known = set(model.feature_names)
+  return [
+    name
+    for name in weights
+    if name not in known
+    and not string_templates.is_template_weight(name)
+    and not rule_templates.is_template_weight(name)
+  ]
 
 
 def with_weights(model: Model, weights: Mapping[str, float]) -> Model:

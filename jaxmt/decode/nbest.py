@@ -7,6 +7,7 @@ pieces are translated independently, so scores, features and words add up.
 import dataclasses
 import heapq
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +15,10 @@ from jaxmt.decode import derivation, derivation_text, translate
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.model import Model
 from jaxmt.decode.translate import Pieces, Translation
-from jaxmt.features import selection, sparse
+from jaxmt.features import selection, sparse, string_templates
 from jaxmt.features.sparse import SparseRows
-from jaxmt.hypergraph import forest, kbest
+from jaxmt.hypergraph import kbest
+from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
@@ -41,20 +43,67 @@ class NBest:
   features: SparseRows
   names: tuple[str, ...]
   links: Ragged
-  derivations: list[tuple[str, ...]]
+  derivations: list[tuple[Any, ...]]
 
   def __len__(self) -> int:
     return len(self.lines)
 
 
+RERANKED = 100  # translations of a line that n-gram weights choose from
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListSettings:
+  """Which lists are needed.
+
+  Attributes:
+    size: translations per line.
+    unique: whether they differ.
+    diversity: see `kbest.best`.
+    orders: of the target n-grams that re-rank them; empty for none. The search
+      does not know these features.
+  """
+
+  size: int
+  unique: bool = False
+  diversity: float = 0.0
+  orders: tuple[int, ...] = ()
+
+
+def list_settings(
+  weights: Mapping[str, float],
+  *,
+  size: int = 0,
+  unique: bool = False,
+  diversity: float = 0.0,
+) -> ListSettings | None:
+  """Returns which lists are needed, None if the best translation will do.
+
+  Args:
+    weights: by feature name; those of n-grams need lists.
+    size: translations per line to give out; 0 for none.
+    unique: whether they differ.
+    diversity: see `kbest.best`; implies `unique`.
+  """
+  orders = string_templates.ngram_orders(weights)
+  if orders:
+    size = max(size, RERANKED)
+  if not size:
+    return None
+  return ListSettings(
+    size=size,
+    unique=unique or diversity > 0 or bool(orders),
+    diversity=diversity,
+    orders=orders,
+  )
+
+
 def lists(
   model: Model,
   result: Result,
+  forests: Forest,
+  settings: ListSettings,
   *,
-  size: int,
-  unique: bool = False,
-  diversity: float = 0.0,
-  forests: forest.Forest | None = None,
   text: str = "",
   shift: np.ndarray | None = None,
 ) -> NBest:
@@ -65,23 +114,25 @@ def lists(
   Args:
     model: the model.
     result: the part, B sentences.
-    size: translations per sentence.
-    unique: see `kbest.best`.
-    diversity: see `kbest.best`.
-    forests: the part's forests, if they are there already.
+    forests: its forests.
+    settings: which lists.
     text: how to write derivations, one of `derivation_text.FORMATS`; empty:
       not.
     shift: where each sentence begins in its line, int `[B]`.
   """
-  made = forest.extract(model, result) if forests is None else forests
   found = kbest.best(
-    model, result.source, made, size=size, unique=unique, diversity=diversity
+    model,
+    result.source,
+    forests,
+    size=settings.size,
+    unique=settings.unique,
+    diversity=settings.diversity,
   )
-  every = kbest.derivations(made, found)
+  every = kbest.derivations(forests, found)
   features, names = translate.feature_rows(
     model, result.source, every, found.words, found.sentence
   )
-  written: list[list[str]] = [[] for _ in found.score]
+  written: Sequence[Sequence[Any]] = [()] * len(found.score)
   if text:
     moved = None if shift is None else shift[found.sentence]
     written = derivation_text.write(
@@ -117,17 +168,32 @@ def _nothing(sentence: np.ndarray, text: str) -> NBest:
 
 
 def collect(
-  parts: Sequence[NBest], pieces: Pieces, *, size: int, unique: bool = False
+  parts: Sequence[NBest],
+  pieces: Pieces,
+  settings: ListSettings,
+  weights: Mapping[str, float],
 ) -> NBest:
-  """Orders the lists of all pieces by line and joins those of cut lines.
+  """Returns the lists of all lines, re-ranked if n-grams have weights.
 
   Args:
     parts: lists of pieces, each piece in one of them.
     pieces: how lines were cut.
-    size: translations per line.
-    unique: whether all strings of a line differ.
+    settings: which lists.
+    weights: by feature name.
   """
-  whole = concatenate(parts)
+  whole = _join_pieces(
+    concatenate(parts), pieces, size=settings.size, unique=settings.unique
+  )
+  if not settings.orders:
+    return whole
+  grams = string_templates.ngram_rows(whole.lines, settings.orders)
+  return rerank(whole, grams, weights)
+
+
+def _join_pieces(
+  whole: NBest, pieces: Pieces, *, size: int, unique: bool
+) -> NBest:
+  """The lists by line; a line that was cut has those of its pieces, joined."""
   if not pieces.cut:
     return whole
   cut = set(pieces.cut)

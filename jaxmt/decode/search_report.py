@@ -149,3 +149,10 @@ def as_rows(
     }
     for beam, pop, errors in report
   ]
+
+
+def size_pairs(
+  beams: Sequence[int], pops: Sequence[int]
+) -> list[tuple[int, int]]:
+  """Returns the sizes to compare: beams with at least as many candidates."""
+  return [(beam, pop) for beam in beams for pop in pops if pop >= beam]

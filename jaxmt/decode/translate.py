@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jax.sharding import Mesh
@@ -29,20 +30,20 @@ class Translation:
     score: model score.
     features: values that are not 0 by name, dense and sparse ones.
     links: (source position, target position), int32 `[L, 2]`.
-    derivation: lines of text, see `derivation_text`: a tree for each piece, or
-      a line for each rule; none if not asked for.
+    derivation: see `derivation_text`: a tree for each piece, as a line or as a
+      `Node`, or a line for each rule; empty if not asked for.
   """
 
   text: str
   score: float
   features: Mapping[str, float]
   links: np.ndarray
-  derivation: tuple[str, ...] = ()
+  derivation: tuple[Any, ...] = ()
 
   @property
   def tree(self) -> str:
     """The trees as one line."""
-    return " ".join(self.derivation)
+    return " ".join(map(str, self.derivation))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -255,7 +256,7 @@ def explain(
   texts = derivation.strings(model, source, yields.words)
   rows, names = feature_rows(model, source, found, yields.words)
   values = by_name(rows, names)
-  written: list[list[str]] = [[] for _ in texts]
+  written: Sequence[Sequence[Any]] = [()] * len(texts)
   if text:
     written = derivation_text.write(
       model, source, found, format=text, shift=shift
@@ -351,3 +352,32 @@ def feature_text(values: Mapping[str, float]) -> str:
   return " ".join(
     f"{name}={value:.6g}" for name, value in values.items() if value
   )
+
+
+def score_lines(translations: Sequence[Translation]) -> list[str]:
+  """Writes `number ||| translation ||| features ||| score`."""
+  return [
+    f"{row} ||| {one.text} ||| {feature_text(one.features)} ||| {one.score:.6g}"
+    for row, one in enumerate(translations)
+  ]
+
+
+def derivation_lines(
+  translations: Sequence[Translation], *, format: str
+) -> list[str]:
+  """Writes a tree a line; or `number ||| rule`, a rule a line."""
+  if format == "tree":
+    return [one.tree for one in translations]
+  return [
+    f"{row} ||| {line}"
+    for row, one in enumerate(translations)
+    for line in one.derivation
+  ]
+
+
+def link_lines(translations: Sequence[Translation]) -> list[str]:
+  """Writes word links in Pharaoh format, one line for each translation."""
+  return [
+    " ".join(f"{one}-{two}" for one, two in item.links.tolist())
+    for item in translations
+  ]

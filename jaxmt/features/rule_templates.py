@@ -184,6 +184,11 @@ def config_of(weights: Iterable[str]) -> TemplateConfig:
   )
 
 
+def is_template_weight(name: str) -> bool:
+  """Whether a weight's name is one that a template makes."""
+  return bool(config_of([name]).names)
+
+
 def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
   """Prepares templates for the rules of a table.
 

@@ -7,7 +7,7 @@
 their ids; `jaxmt.features.selection` thins them out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,28 @@ from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 
 BEGIN, END = "<s>", "</s>"
+NGRAMS = {"unigrams": 1, "bigrams": 2, "trigrams": 3}  # template: order
+_NGRAM = "ngram:"
+
+
+def is_template_weight(name: str) -> bool:
+  """Whether a weight's name is one that a template makes."""
+  return name.startswith(_NGRAM)
+
+
+def ngram_orders(weights: Mapping[str, float]) -> tuple[int, ...]:
+  """Returns the orders of n-grams that may have weights: all, or none."""
+  some = any(
+    value and name.startswith(_NGRAM) for name, value in weights.items()
+  )
+  return tuple(NGRAMS.values()) if some else ()
+
+
+def ngram_rows(
+  lines: Sequence[str], orders: Sequence[int]
+) -> list[tuple[sparse.SparseRows, tuple[str, ...]]]:
+  """Returns the target n-grams of N lines, one part for each order."""
+  return [target_ngrams(lines, order=order) for order in orders]
 
 
 def target_ngrams(
@@ -48,7 +70,7 @@ def target_ngrams(
     table = np.concatenate([table[previous], word[:, None]], axis=1)
   used, keys = np.unique(keys, return_inverse=True)
   names = tuple(
-    "ngram:" + "_".join(words[word] for word in row)
+    _NGRAM + "_".join(words[word] for word in row)
     for row in table[used].tolist()
   )
   return sparse.canonical(keys, np.ones(len(keys)), offsets), names

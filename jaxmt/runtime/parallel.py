@@ -35,11 +35,9 @@ def initialize(
   coordinator: str = "",
   num_processes: int = 1,
   process_id: int = 0,
+  cache: str | None = None,
 ) -> None:
   """Sets JAX up for a program; call before any JAX computation.
-
-  Compiled programs are kept in the user's cache folder, or in the one that
-  JAX_COMPILATION_CACHE_DIR names.
 
   Args:
     devices: how many devices the program will ask for; where the processor is
@@ -47,6 +45,8 @@ def initialize(
     coordinator: `host:port` of process 0; empty for a run in one process.
     num_processes: how many processes there are.
     process_id: which of them this is, from 0.
+    cache: folder of compiled programs; empty for none. If None, the one that
+      JAX_COMPILATION_CACHE_DIR names, or else one in the user's cache.
 
   Raises:
     ValueError: if an argument is out of range.
@@ -57,7 +57,9 @@ def initialize(
     raise ValueError(f"devices cannot be {devices}")
   if devices > 1 and not coordinator:
     jax.config.update("jax_num_cpu_devices", devices)
-  if jax.config.values["jax_compilation_cache_dir"] is None:
+  if cache is not None:
+    jax.config.update("jax_compilation_cache_dir", cache or None)
+  elif jax.config.values["jax_compilation_cache_dir"] is None:
     folder = kernel_cache.cache_folder("compiled")
     if folder is not None:
       jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -17,7 +17,7 @@ from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.model import Model, Units
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
-from jaxmt.features import sparse
+from jaxmt.features import sparse, string_templates
 from jaxmt.hypergraph import forest, kbest
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm import automaton
@@ -133,7 +133,7 @@ def make_decode(
       found = dataclasses.replace(found, forests=joined)
     if orders:
       found = sparse_decoding.add(
-        found, sparse_decoding.ngram_rows(found.lines, orders)
+        found, string_templates.ngram_rows(found.lines, orders)
       )
       found = sparse_decoding.rerank(found, weights)
     return found

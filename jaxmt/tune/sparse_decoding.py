@@ -13,16 +13,13 @@ import numpy as np
 from jaxmt.decode.chart import sparse_scores
 from jaxmt.decode.model import Model, Source
 from jaxmt.features import rule_templates, selection, sparse
-from jaxmt.features import string_templates as text_templates
 from jaxmt.features.rule_templates import Applications, TemplateConfig
 from jaxmt.features.sparse import SparseRows
+from jaxmt.features.string_templates import NGRAMS
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.hypergraph.kbest import KBest
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune.kbest import Candidates
-
-NGRAMS = {"unigrams": 1, "bigrams": 2, "trigrams": 3}
-_NGRAM = "ngram:"
 
 
 def split(names: Sequence[str]) -> tuple[TemplateConfig, tuple[int, ...]]:
@@ -34,12 +31,6 @@ def split(names: Sequence[str]) -> tuple[TemplateConfig, tuple[int, ...]]:
   orders = tuple(NGRAMS[name] for name in names if name in NGRAMS)
   rest = [name for name in names if name not in NGRAMS]
   return rule_templates.parse(rest), orders
-
-
-def orders_of(weights: Mapping[str, float]) -> tuple[int, ...]:
-  """Returns the orders of n-grams that may have weights: all, or none."""
-  some = any(name.startswith(_NGRAM) for name in weights)
-  return tuple(NGRAMS.values()) if some else ()
 
 
 def of_edges(forest: Forest, edges: np.ndarray) -> Applications:
@@ -86,13 +77,6 @@ def add(
     features=features,
     names=names,
   )
-
-
-def ngram_rows(
-  lines: Sequence[str], orders: Sequence[int]
-) -> list[tuple[SparseRows, tuple[str, ...]]]:
-  """Returns the target n-grams of candidates, one part for each order."""
-  return [text_templates.target_ngrams(lines, order=order) for order in orders]
 
 
 def rerank(candidates: Candidates, weights: Mapping[str, float]) -> Candidates:

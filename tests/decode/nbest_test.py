@@ -62,7 +62,8 @@ def test_cut_lines_have_the_best_combinations(seed, size, unique):
   pieces = translate.cut_lines(lines, longest=int(rng.integers(2, 8)))
   parts = random_lists(rng, pieces)
   whole = nbest.concatenate(parts)
-  got = nbest.collect(parts, pieces, size=size, unique=unique)
+  settings = nbest.ListSettings(size=size, unique=unique)
+  got = nbest.collect(parts, pieces, settings, {})
   assert (np.diff(got.sentence) >= 0).all()
   dense = sparse.to_dense(got.features, 2)
   dense = dense[:, [got.names.index(name) for name in NAMES]]

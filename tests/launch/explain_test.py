@@ -67,7 +67,7 @@ def test_the_run_s_own_direction_epochs_and_search_are_explained(run):
 def test_an_unknown_system_is_one_line(run):
   done = explain(run, "--system=magic")
   assert done.returncode == 2
-  assert "no stage 'mix-magic-2'" in done.stderr
+  assert "no system 'magic'" in done.stderr
   config = json.loads((run / "run.json").read_text())["config"]
   assert config["epochs"] == 2
 

@@ -9,7 +9,8 @@ from jaxmt.decode import translate as translate_lib
 from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import PARTS
 from jaxmt.experiment.stages.system import SearchStageConfig
-from jaxmt.tune import kbest_decoder, sparse_decoding
+from jaxmt.features import string_templates
+from jaxmt.tune import kbest_decoder
 
 _LONGEST = 250  # source words; longer lines are translated in pieces
 
@@ -79,7 +80,7 @@ def translate_part(
   )
   whole = translate_lib.assemble(done, pieces, size=len(lines))
   best = [one.text for one in whole]
-  if set(tuned["templates"]) & set(sparse_decoding.NGRAMS):
+  if set(tuned["templates"]) & set(string_templates.NGRAMS):
     # The search knows no n-gram features: they choose from its k-best list.
     best = _reranked(model, lines, settings, spans, tuned)
   score = sum(one.score for one in whole) / max(len(whole), 1)

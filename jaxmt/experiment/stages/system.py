@@ -4,12 +4,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import search
+from jaxmt.decode import translator
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
+from jaxmt.decode.translator import Translator
 from jaxmt.experiment.stages.grammar import parse_trees
 from jaxmt.grammar import estimate, native
 from jaxmt.grammar import filter as filter_lib
@@ -18,7 +17,7 @@ from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import RuleTable
 from jaxmt.lm.tables import Tables
-from jaxmt.text import kernels, vocabulary
+from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged
 
 
@@ -116,19 +115,22 @@ def constituents(
   return matching.constituents(trees, model.table.labels)
 
 
+def make_translator(
+  config: SearchStageConfig, model: Model, *, binarize: bool = False
+) -> Translator:
+  """Returns the model with the settings of the search."""
+  return Translator(
+    model=model,
+    beam=config.beam,
+    pop=config.pop,
+    batch_cells=config.batch_cells,
+    threads=config.threads,
+    binarize=binarize,
+  )
+
+
 def decode_config(
   config: SearchStageConfig, model: Model, *, forest: bool = False
 ) -> DecodeConfig:
-  """Returns the decoder's settings, the same for all weights of a model.
-
-  Labels are compared wherever there are labels, also if the weights for that
-  happen to be 0: so tuning compiles once, and can learn them.
-  """
-  labels = bool(np.any(model.table.lhs > table_lib.S))
-  return DecodeConfig(
-    search=search.make_config(
-      beam=config.beam, pop=config.pop, labels=labels, forest=forest
-    ),
-    batch_cells=config.batch_cells,
-    threads=config.threads or kernels.available_threads(),
-  )
+  """Returns the decoder's settings, the same for all weights of a model."""
+  return translator.decode_config(make_translator(config, model), forest=forest)

@@ -1,0 +1,170 @@
+"""Finished runs of experiments: their artefacts, and their systems.
+
+run = finished_run.read("runs/quickstart")
+translator = finished_run.translator(run, "augmented-forest")
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jaxmt.decode.translator import Translator
+from jaxmt.errors import InputError
+from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import systems
+from jaxmt.experiment.stages import system as system_lib
+from jaxmt.experiment.stages.system import SearchStageConfig
+from jaxmt.runtime import checkpoint
+from jaxmt.text import files
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+  """Where the artefacts of a run are, and its config.
+
+  Attributes:
+    workdir: of launch/train.py.
+    folders: folder of the artefact of each stage, by the stage's name.
+    config: all settings of the experiment, as in `run.json`.
+  """
+
+  workdir: str
+  folders: Mapping[str, pathlib.Path]
+  config: Mapping[str, Any]
+
+  @property
+  def search(self) -> SearchStageConfig:
+    """How the run decodes."""
+    return config_lib.freeze(SearchStageConfig, self.config["search"])
+
+  @property
+  def corpus(self) -> str:
+    """The stage that has the run's text."""
+    return "reverse" if self.config["data"]["reverse"] else "corpus"
+
+  @property
+  def systems(self) -> tuple[str, ...]:
+    """The systems that translate."""
+    return tuple(self.config["systems"])
+
+  def last_epoch(self, system: str) -> str:
+    """Returns what the stages of a system's last epoch are called."""
+    epochs = self.config["epochs"]
+    several = systems.trained(system) and epochs > 1
+    return f"{system}-{epochs}" if several else system
+
+  def tuned(self, system: str) -> dict[str, Any]:
+    """Reads the tuned "weights" and "templates" of a system."""
+    return self.values(f"tune-{self.last_epoch(system)}")
+
+  def values(self, stage: str) -> dict[str, Any]:
+    """Reads the artefact of a stage.
+
+    Raises:
+      InputError: if there is none, or it is damaged.
+    """
+    if stage not in self.folders:
+      raise InputError(f"the run has no stage '{stage}'", path=self.workdir)
+    folder = self.folders[stage]
+    if not folder.is_dir():
+      raise InputError("no such artefact", path=str(folder))
+    try:
+      return checkpoint.read(folder)[0]
+    except checkpoint.Damaged as damage:
+      raise InputError(str(damage), path=str(folder)) from damage
+
+
+def read(workdir: str, store: str | None = None) -> FinishedRun:
+  """Reads what a run is made of.
+
+  Args:
+    workdir: of launch/train.py.
+    store: its artefacts, if they are not in the workdir (as in a study).
+
+  Raises:
+    InputError: if there is no run, or its records are damaged.
+  """
+  folder = pathlib.Path(workdir)
+  place = pathlib.Path(store or folder / "artefacts")
+  if not (folder / "run.json").is_file():
+    raise InputError("no run of launch/train.py is here", path=workdir)
+  folders = {}
+  path = str(folder / "metrics.jsonl")
+  for number, line in enumerate(files.read_lines(path), start=1):
+    record = parse_record(line, ("stage", "key"), path, number)
+    name = record["stage"]
+    folders[name] = place / f"{name}-{record['key']}"
+  path = str(folder / "run.json")
+  about = parse_record(files.read_text(path), ("config",), path)
+  return FinishedRun(workdir=workdir, folders=folders, config=about["config"])
+
+
+def parse_record(
+  text: str, needed: Sequence[str], path: str, line: int | None = None
+) -> dict[str, Any]:
+  """Returns a JSON object.
+
+  Args:
+    text: the object.
+    needed: keys that it must have.
+    path: where it stands, for error messages.
+    line: its line there.
+
+  Raises:
+    InputError: if it is something else, or lacks a key.
+  """
+  try:
+    value = json.loads(text)
+  except ValueError as error:
+    raise InputError(f"not JSON: {error}", path=path, line=line) from error
+  for key in needed:
+    if not isinstance(value, dict) or key not in value:
+      raise InputError(f"has no '{key}'", path=path, line=line)
+  return value
+
+
+def find_system(run: FinishedRun, system: str | None) -> str:
+  """Returns the system of a name; None stands for the last one of the run.
+
+  Raises:
+    InputError: if the run has no such system.
+  """
+  if not run.systems:
+    raise InputError("the run has no systems", path=run.workdir)
+  name = system or run.systems[-1]
+  if name not in run.systems:
+    raise InputError(
+      f"no system '{name}'; the run has: {', '.join(run.systems)}",
+      path=run.workdir,
+    )
+  return name
+
+
+def system_theta(run: FinishedRun, system: str) -> dict[str, Any] | None:
+  """Returns a system's trained rule probabilities; None: the grammar's own."""
+  if not systems.trained(system):
+    return None
+  return run.values(f"mix-{run.last_epoch(system)}")
+
+
+def translator(
+  run: FinishedRun,
+  system: str | None = None,
+  *,
+  lines: Sequence[str] | None = None,
+) -> Translator:
+  """Returns a system with its weights and the search settings of the run."""
+  name = find_system(run, system)
+  grammar, search = run.values("grammar"), run.search
+  tuned = run.tuned(name)
+  theta = system_theta(run, name)
+  table = system_lib.rule_table(grammar, theta, lines=lines)
+  return system_lib.make_translator(
+    search,
+    system_lib.make_model(
+      search, table=table, lm=run.values("lm"), weights=tuned["weights"]
+    ),
+    binarize=grammar["binarize"],
+  )

@@ -1,0 +1,170 @@
+"""Systems that translate: of finished runs, and as folders of their own.
+
+A folder needs nothing of the run that it was exported from:
+
+    grammar/          the rules with the system's probabilities
+    lm.arpa.gz        the language model
+    weights.txt       tuned weights
+    settings.json     how to search, what the others are called
+    README.md         how to translate with it
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from jaxmt.decode import loading
+from jaxmt.decode.translator import Translator
+from jaxmt.errors import InputError
+from jaxmt.experiment import finished_run
+from jaxmt.experiment.finished_run import FinishedRun
+from jaxmt.experiment.stages import system as system_lib
+from jaxmt.features import weights as weight_files
+from jaxmt.grammar import native
+from jaxmt.text import files
+
+FORMAT = "jaxmt-system"
+VERSION = 1
+_SETTINGS = "settings.json"
+_SIZES = ("beam", "pop", "batch_cells")
+
+
+def load(
+  path: str,
+  system: str | None = None,
+  *,
+  store: str | None = None,
+  lines: Sequence[str] | None = None,
+) -> Translator:
+  """Returns a translator with the settings of its run.
+
+  Args:
+    path: workdir of a finished run, or an exported folder.
+    system: which one of the run; its last one if None.
+    store: the run's artefacts, if they are not in the workdir.
+    lines: keep only rules that these sentences can use.
+
+  Raises:
+    InputError: if there is no such run, folder or system.
+  """
+  if (pathlib.Path(path) / _SETTINGS).is_file():
+    return _read_folder(path, system, lines)
+  run = finished_run.read(path, store)
+  return finished_run.translator(run, system, lines=lines)
+
+
+def export(run: FinishedRun, system: str | None, output: str) -> None:
+  """Writes a system as a folder that appears, whole, only on success.
+
+  Args:
+    run: the finished run.
+    system: which one of it; its last one if None.
+    output: the folder; an older export there is replaced.
+
+  Raises:
+    InputError: if the run has no such system, or something else is at
+      `output`.
+  """
+  name = finished_run.find_system(run, system)
+  grammar, tuned = run.values("grammar"), run.tuned(name)
+  table = system_lib.rule_table(grammar, finished_run.system_theta(run, name))
+  settings = {
+    "format": FORMAT,
+    "version": VERSION,
+    "system": name,
+    "grammar": "grammar",
+    "lm": "lm.arpa.gz",
+    "weights": "weights.txt",
+    "dialect": "jaxmt",
+    "span": run.search.span,
+    "targets": run.search.targets,
+    "binarize": grammar["binarize"],
+    **{size: getattr(run.search, size) for size in _SIZES},
+  }
+  with _new_folder(output) as folder:
+    native.write(str(folder / "grammar"), table)
+    files.write_lines(
+      str(folder / "lm.arpa.gz"), list(run.values("lm")["arpa"])
+    )
+    lines = weight_files.format_weights(tuned["weights"])
+    files.write_lines(str(folder / "weights.txt"), lines)
+    text = json.dumps(settings, indent=1) + "\n"
+    files.write_text(str(folder / _SETTINGS), text)
+    files.write_text(str(folder / "README.md"), _readme(settings))
+
+
+def _readme(settings: Mapping[str, Any]) -> str:
+  """How to translate with an exported folder."""
+  sizes = " ".join(
+    f"--{name}={settings[name]}" for name in ("span", "targets", *_SIZES)
+  )
+  trees = " --binarize" if settings["binarize"] else ""
+  return (
+    f"# jaxmt system `{settings['system']}`\n\n"
+    "Tokenised text, one sentence a line; FOLDER is this folder:\n\n"
+    "    python launch/translate.py --workdir=FOLDER --input=S --output=H\n\n"
+    "Raw text: add `--source_language=.. --target_language=..`. Tree-to-string"
+    f" rules\napply if there are trees of S: `--trees=P{trees}`.\n\n"
+    "The same with every file and size named:\n\n"
+    "    python launch/translate.py --grammar=FOLDER/grammar \\\n"
+    "      --lm=FOLDER/lm.arpa.gz --weights=FOLDER/weights.txt \\\n"
+    f"      {sizes} \\\n"
+    "      --input=S --output=H\n\n"
+    "In Python: `jaxmt.load('FOLDER')`.\n"
+  )
+
+
+@contextmanager
+def _new_folder(output: str) -> Iterator[pathlib.Path]:
+  """Gives a folder that is renamed to `output` at the end."""
+  target = pathlib.Path(output)
+  if os.path.lexists(target) and not (target / _SETTINGS).is_file():
+    raise InputError("exists already and is something else", path=output)
+  temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+  old = target.with_name(f".{target.name}.{os.getpid()}.old")
+  try:
+    temporary.mkdir()
+    yield temporary
+    if target.exists():
+      os.rename(target, old)
+    os.rename(temporary, target)
+  except OSError as error:
+    cause = (error.strerror or str(error)).lower()
+    raise InputError(cause, path=output) from error
+  finally:
+    for rest in (temporary, old):
+      shutil.rmtree(rest, ignore_errors=True)
+
+
+def _read_folder(
+  path: str, system: str | None, lines: Sequence[str] | None
+) -> Translator:
+  """Loads what `export` wrote."""
+  folder = pathlib.Path(path)
+  place = str(folder / _SETTINGS)
+  names = ("system", "grammar", "lm", "weights", "dialect", "span", "targets")
+  settings = finished_run.parse_record(
+    files.read_text(place), (*names, "binarize", *_SIZES), place
+  )
+  if settings.get("format") != FORMAT or settings.get("version") != VERSION:
+    raise InputError(f"not {FORMAT} version {VERSION}", path=place)
+  if system is not None and system != settings["system"]:
+    raise InputError(
+      f"no system '{system}'; the folder has '{settings['system']}'", path=path
+    )
+  loaded = loading.load_files(
+    str(folder / settings["grammar"]),
+    lm=str(folder / settings["lm"]),
+    weights=loading.read_weights(str(folder / settings["weights"])),
+    dialect=settings["dialect"],
+    span=settings["span"],
+    targets=settings["targets"],
+    lines=lines,
+  )
+  sizes = {name: settings[name] for name in _SIZES}
+  return dataclasses.replace(loaded, binarize=settings["binarize"], **sizes)
