@@ -175,6 +175,8 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
     raise InputError("config key 'interpolation' is not between 0 and 1")
   if frozen.epochs < 1:
     raise InputError("config key 'epochs' must be at least 1")
+  if not 0 <= frozen.seed < 2**32:
+    raise InputError("config key 'seed' must be from 0 to 4294967295")
   seed = frozen.seed if frozen.data.seed < 0 else frozen.data.seed
   embedded = dataclasses.replace(frozen.data.synthetic, seed=seed)
   data = dataclasses.replace(frozen.data, synthetic=embedded)

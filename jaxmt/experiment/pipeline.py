@@ -35,6 +35,8 @@ from jaxmt.runtime import checkpoint, progress, provenance
 from jaxmt.runtime.crew import Crew
 from jaxmt.text import files
 
+STORE = "artefacts"  # the folder of a workdir that holds them
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Artefact:
@@ -309,7 +311,7 @@ def open_run(
   """
   path = pathlib.Path(workdir)
   files.make_folder(workdir)
-  store_path = pathlib.Path(store) if store else path / "artefacts"
+  store_path = pathlib.Path(store) if store else path / STORE
   files.make_folder(str(store_path / ".locks"))
   with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
     run = Run(path, store_path, crew=crew, tools=tools)

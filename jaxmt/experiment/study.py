@@ -17,17 +17,24 @@ is one run.
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
 import numpy as np
 
+from jaxmt import errors
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import pipeline
 from jaxmt.report import layouts
+from jaxmt.text import files
 
 _DESCRIPTION = "study.json"
+_ENTRY = re.compile(r"[^./\0\n][^/\0\n]*")  # what can name a folder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,9 +103,7 @@ def load(path: str) -> Study:
   baseline = getattr(module, "BASELINE", next(iter(ablations)))
   if baseline not in ablations:
     raise InputError(f"baseline '{baseline}' is not an entry", path=path)
-  bad = [name for name in ablations if "/" in name or name.startswith(".")]
-  if bad:
-    raise InputError(f"entry '{bad[0]}' cannot name a folder", path=path)
+  _check_names(ablations, module.SEEDS, path)
   if getattr(module, "WITHIN", False) and not getattr(module, "SYSTEM", ""):
     raise InputError("WITHIN needs SYSTEM, what to compare with", path=path)
   layout = getattr(module, "LAYOUT", None)
@@ -117,6 +122,18 @@ def load(path: str) -> Study:
     note=getattr(module, "NOTE", ""),
     layout=layout,
   )
+
+
+def _check_names(entries: Iterable, seeds: Iterable, path: str) -> None:
+  """Raises for entries that cannot name a folder, and for wrong seeds."""
+  for name in entries:
+    if not isinstance(name, str) or not _ENTRY.fullmatch(name):
+      raise InputError(f"entry {name!r} cannot name a folder", path=path)
+    if name == pipeline.STORE:
+      raise InputError(f"entry '{name}' names a folder in use", path=path)
+  for seed in seeds:
+    if type(seed) is not int or seed < 0:
+      raise InputError(f"seed {seed!r} is no number from 0", path=path)
 
 
 def _find_base(base: str, study: str) -> str:
@@ -207,17 +224,25 @@ def description(
 
 def read_description(workdir: pathlib.Path) -> dict[str, Any]:
   """Reads the description that the sweep left in its workdir."""
-  path = workdir / _DESCRIPTION
-  try:
-    about = json.loads(path.read_bytes())
-  except OSError as error:
-    raise InputError("no study here", path=str(path)) from error
-  except ValueError as error:
-    raise InputError(f"not JSON: {error}", path=str(path)) from error
-  needed = ("name", "base", "note", "baseline", "entries", "seeds", "versions")
-  for name in needed:
+  path = str(workdir / _DESCRIPTION)
+  if not (workdir / _DESCRIPTION).is_file():
+    raise InputError("no study here", path=path)
+  about = files.read_json(path)
+  types = {
+    **dict.fromkeys(("name", "base", "note", "baseline"), str),
+    **dict.fromkeys(("entries", "seeds"), list),
+    "versions": dict,
+  }
+  for name, kind in types.items():
     if not isinstance(about, dict) or name not in about:
-      raise InputError(f"has no '{name}'", path=str(path))
+      raise InputError(f"has no '{name}'", path=path)
+    if not isinstance(about[name], kind):
+      raise InputError(f"'{name}' is no {kind.__name__}", path=path)
+  _check_names(about["entries"], about["seeds"], path)
+  if about.get("layout") is not None:
+    if not isinstance(about["layout"], dict):
+      raise InputError("'layout' is no dict", path=path)
+    layouts.check(about["layout"], about["entries"], path)
   return about
 
 
@@ -299,29 +324,81 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
       folder = workdir / entry / f"s{seed}"
       if not finished(folder, about["versions"].get(f"{entry}/s{seed}")):
         continue
-      results = json.loads((folder / "results.json").read_bytes())
-      with np.load(folder / "statistics.npz", allow_pickle=False) as arrays:
-        for system, scores in results["systems"].items():
-          outcome = found.setdefault(
-            (entry, system),
-            Outcome(
-              entry=entry,
-              system=system,
-              scores=[],
-              statistics={},
-              tune=[],
-              measures=[],
-              seeds=[],
-              references=[],
-            ),
-          )
-          outcome.scores.append(scores)
-          outcome.tune.append(results.get("tune", {}).get(system, {}))
-          outcome.measures.append(results.get("measures", {}).get(system, {}))
-          outcome.seeds.append(seed)
-          outcome.references.append(results.get("test_references"))
-          for metric in scores:
-            outcome.statistics.setdefault(metric, []).append(
-              arrays[f"{system}/{metric}"]
-            )
+      results = _read_results(str(folder / "results.json"))
+      statistics = _read_statistics(str(folder / "statistics.npz"), results)
+      for system, scores in results["systems"].items():
+        outcome = found.setdefault(
+          (entry, system),
+          Outcome(
+            entry=entry,
+            system=system,
+            scores=[],
+            statistics={},
+            tune=[],
+            measures=[],
+            seeds=[],
+            references=[],
+          ),
+        )
+        outcome.scores.append(scores)
+        outcome.tune.append(results.get("tune", {}).get(system, {}))
+        outcome.measures.append(results.get("measures", {}).get(system, {}))
+        outcome.seeds.append(seed)
+        outcome.references.append(results.get("test_references"))
+        for metric in scores:
+          values = statistics[f"{system}/{metric}"]
+          outcome.statistics.setdefault(metric, []).append(values)
   return list(found.values())
+
+
+def _read_results(path: str) -> dict[str, Any]:
+  """Reads `results.json` and checks what is used of it.
+
+  Raises:
+    InputError: naming the file, if a part is not as a run writes it.
+  """
+  results = files.read_json(path)
+  if not isinstance(results, dict):
+    raise InputError("no results", path=path)
+  for part in ("systems", "tune", "measures"):
+    systems = results.get(part, None if part == "systems" else {})
+    if not isinstance(systems, dict) or not all(
+      isinstance(scores, dict) for scores in systems.values()
+    ):
+      raise InputError(f"'{part}' has no scores by system", path=path)
+    for system, scores in systems.items():
+      for metric, score in scores.items():
+        if part == "measures" and metric != "seconds":
+          continue
+        if type(score) not in (int, float) or not np.isfinite(score):
+          raise InputError(f"{metric} of {system} is no number", path=path)
+  if not isinstance(results.get("test_references"), str | None):
+    raise InputError("'test_references' is no string", path=path)
+  return results
+
+
+def _read_statistics(
+  path: str, results: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+  """Reads the statistics `[N, S]` of every system and metric of the results.
+
+  Raises:
+    InputError: naming the file, if it is damaged or lacks one.
+  """
+  try:
+    with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as arrays:
+      found = {name: arrays[name] for name in arrays.files}
+  except OSError as error:
+    raise errors.system_failure(error, path) from error
+  except (ValueError, EOFError, KeyError, AttributeError) as error:
+    raise InputError("not a file of arrays", path=path) from error
+  except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    raise InputError(f"damaged: {error}", path=path) from error
+  for system, scores in results["systems"].items():
+    for metric in scores:
+      values = found.get(f"{system}/{metric}")
+      if values is None:
+        raise InputError(f"lacks {metric} of {system}", path=path)
+      if values.ndim != 2 or values.dtype.kind not in "fiu":
+        raise InputError(f"{metric} of {system} is no table", path=path)
+  return found

@@ -5,11 +5,14 @@ section headers in brackets such as Travatar's `[weight_vals]`, so that weights
 of other toolkits need no conversion.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from jaxmt.errors import InputError
+
+_SPACE = re.compile(r"[ \t\r\v\f]+")  # other white space is part of a name
 
 
 def parse_weights(
@@ -44,7 +47,7 @@ def parse_weights(
 
 def _split(text: str) -> tuple[str, list[str]]:
   """Splits a line into a name and its values."""
-  parts = text.replace("\t", " ").split()
+  parts = [part for part in _SPACE.split(text) if part]
   if len(parts) == 1:
     name, _, value = text.rpartition("=")
     return name, [value] if value else []

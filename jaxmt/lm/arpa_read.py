@@ -24,7 +24,7 @@ from jaxmt.lm import model as model_lib
 from jaxmt.lm.model import Level, NgramModel
 from jaxmt.text import files, scan
 
-_COUNT = re.compile(r"ngram\s+(\d+)\s*=\s*(\d+)\s*$")
+_COUNT = re.compile(r"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,15})\s*$")
 _FIRST_CAPACITY = 1 << 16  # the header's counts are not believed beforehand
 
 

@@ -14,6 +14,8 @@ its own devices.
 """
 
 import logging
+import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +45,8 @@ def initialize(
     devices: how many devices the program will ask for; where the processor is
       the only device, it then counts as that many. 0 leaves it as it is.
     coordinator: `host:port` of process 0; empty for a run in one process.
+      Process 0 listens there and nowhere else, unless the variable
+      JAX_COORDINATOR_BIND_ADDRESS names another address.
     num_processes: how many processes there are.
     process_id: which of them this is, from 0.
     cache: folder of compiled programs; empty for none. If None, the one that
@@ -68,8 +72,12 @@ def initialize(
     return
   if not 0 <= process_id < num_processes:
     raise ValueError(f"process_id {process_id} of {num_processes} processes")
+  if not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", coordinator):
+    raise ValueError(f"coordinator '{coordinator}' is not host:port")
+  bind = os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", coordinator)
   jax.distributed.initialize(
     coordinator_address=coordinator,
+    coordinator_bind_address=bind,
     num_processes=num_processes,
     process_id=process_id,
   )

@@ -101,8 +101,8 @@ def parse_kbest(
     if len(missing):
       cause = "no features after the score"
       raise InputError(cause, path=path, line=int(lines[missing[0]]) + 1)
-  names, features = _features(buffer, fields[:, place], lines, path)
   try:
+    names, features = _features(buffer, fields[:, place], lines, path)
     text = scan.strings(buffer, fields[:, 1, 0], fields[:, 1, 1])
   except UnicodeDecodeError as error:
     line = _line_of_bad_text(data)

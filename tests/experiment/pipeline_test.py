@@ -4,8 +4,10 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -79,6 +81,46 @@ def test_a_damaged_artefact_is_said_and_made_again(tmp_path, damage):
   assert "[numbers] damaged" in again.stderr
   assert "[total] reused" in again.stderr
   assert final_files(tmp_path) == expected
+
+
+def test_a_file_in_place_of_an_artefact_is_made_again(tmp_path):
+  run_killable(tmp_path)
+  expected = final_files(tmp_path)
+  (folder,) = (tmp_path / "artefacts").glob("numbers-*")
+  shutil.rmtree(folder)
+  folder.write_text("a file")
+  again = run_killable(tmp_path)
+  assert again.returncode == 0, again.stderr
+  assert "[numbers] damaged" in again.stderr
+  assert final_files(tmp_path) == expected
+
+
+def test_a_file_in_place_of_all_artefacts_is_told(tmp_path):
+  (tmp_path / "artefacts").write_text("a file")
+  with (
+    pytest.raises(InputError, match="artefacts"),
+    pipeline.open_run(str(tmp_path), config={}),
+  ):
+    pass
+
+
+def interrupted(config, *, partial):
+  if partial.get("half") is None:
+    time.sleep(0.3)
+    partial.put("half", {"x": [1.0]})
+    raise KeyboardInterrupt
+  return {"x": config}
+
+
+def test_the_time_of_an_interrupted_stage_is_added_up(tmp_path):
+  with (
+    pytest.raises(KeyboardInterrupt),
+    pipeline.open_run(str(tmp_path), config={}) as run,
+  ):
+    run.stage("slow", interrupted, config=1, resumable=True)
+  with pipeline.open_run(str(tmp_path), config={}) as run:
+    made = run.stage("slow", interrupted, config=1, resumable=True)
+  assert 0.3 < made.seconds < 30
 
 
 def test_a_second_process_is_refused_with_the_first_ones_number(tmp_path):

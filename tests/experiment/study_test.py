@@ -68,6 +68,8 @@ def test_every_run_is_a_valid_experiment(path):
     ("evaluate.metrics", ()),
     ("evaluate.tokenize", "13b"),
     ("evaluate.test", "t"),
+    ("seed", -5),
+    ("seed", 2**32),
   ],
 )
 def test_a_value_that_cannot_work_is_refused_before_anything_runs(key, value):
@@ -134,6 +136,13 @@ def test_a_base_is_found_from_elsewhere(monkeypatch, tmp_path):
     ("ABLATIONS = {'a': {}}\nSEEDS = 3", "SEEDS is no tuple"),
     ("ABLATIONS = {'a': {}}\nBASE = 3", "BASE is no string"),
     ("ABLATIONS = {'a': {}}\nLAYOUT = 3", "LAYOUT is no dict"),
+    ("ABLATIONS = {1: {}}", "entry 1 cannot name a folder"),
+    ("ABLATIONS = {'': {}}", "entry '' cannot name a folder"),
+    ("ABLATIONS = {'..': {}}", r"entry '\.\.' cannot name a folder"),
+    ("ABLATIONS = {'a/b': {}}", "entry 'a/b' cannot name a folder"),
+    ("ABLATIONS = {'artefacts': {}}", "names a folder in use"),
+    ("ABLATIONS = {'a': {}}\nSEEDS = (-1,)", "seed -1 is no number from 0"),
+    ("ABLATIONS = {'a': {}}\nSEEDS = ('1',)", "seed '1' is no number from 0"),
     ("ABLATIONS = {'a': {}}\nx = 1 / 0", ":4: ZeroDivisionError"),
     ("ABLATIONS = {'a': {}}\nLAYOUT = {'kind': 'rows'}", "malformed"),
     (

@@ -37,7 +37,7 @@ def test_all_spellings():
 
 
 @pytest.mark.parametrize(
-  "line", ["name", "a x", "a nan", "a inf", "=3", "a=", "a 1_0", "a #1"]
+  "line", ["name", "a x", "a nan", "a inf", "=3", "a=", "a 1_0", "a #1", "\x85"]
 )
 def test_bad_lines_are_named(line):
   with pytest.raises(InputError) as caught:

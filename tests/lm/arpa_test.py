@@ -130,6 +130,8 @@ BAD = [
   (GOOD.replace("ngram 3=1", "ngram 3=2"), 18, "ends after 1 3-grams"),
   (GOOD.replace("ngram 3=1", "ngram 3=0"), 17, "more 3-grams"),
   (GOOD.replace("ngram 2=2", "ngram 2=999999999999"), 15, "ends after 2 2-gr"),
+  (GOOD.replace("ngram 1=4", "ngram 1=" + "4" * 5000), 2, "=COUNT"),
+  (GOOD.replace("ngram 1=4", "ngram " + "1" * 5000 + "=4"), 2, "=COUNT"),
   (GOOD.split("\\3-grams")[0], 15, "the file ends where \\3-grams:"),
   (GOOD.split("-0.5\ta a")[0], 13, "the file ends after 1 of 2"),
   (GOOD.replace("\\2-grams", "\\3-grams", 1), 12, "expected \\2-grams:"),

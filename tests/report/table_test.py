@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from jaxmt.errors import InputError
+from jaxmt.experiment import study
 from tests import util
 
 # One word more or less than the baseline's 5 edits of 10: 1.5 deviations.
@@ -173,3 +175,88 @@ def test_a_study_can_compare_within_its_entries(tmp_path):
   about |= {"system": "x", "within": True}
   (workdir / "study.json").write_text(json.dumps(about))
   assert marks(workdir) == ""  # the only system of its entry
+
+
+def spoil(name, data):
+  def function(folder):
+    if data is None:
+      (folder / name).unlink()
+    else:
+      (folder / name).write_bytes(data)
+
+  return function
+
+
+def objects(folder):
+  values = np.array([{"a": 1}], dtype=object)
+  np.savez(folder / "statistics.npz", **{"x/ter": values})
+
+
+def cut(folder):
+  data = (folder / "statistics.npz").read_bytes()
+  (folder / "statistics.npz").write_bytes(data[: len(data) // 2])
+
+
+def flipped(folder):
+  data = bytearray((folder / "statistics.npz").read_bytes())
+  data[len(data) // 2] ^= 1
+  (folder / "statistics.npz").write_bytes(data)
+
+
+@pytest.mark.parametrize(
+  ("damage", "message"),
+  [
+    (spoil("results.json", b"{"), "results.json:1: not JSON"),
+    (spoil("results.json", b"[]"), "results.json: no results"),
+    (spoil("results.json", b"{}"), "results.json: 'systems' has no scores"),
+    (
+      spoil("results.json", b'{"systems": {"x": {"ter": "1"}}}'),
+      "results.json: ter of x is no number",
+    ),
+    (
+      spoil("results.json", b'{"systems": {"y": {"ter": 1}}}'),
+      "statistics.npz: lacks ter of y",
+    ),
+    (spoil("results.json", None), "results.json: no such file"),
+    (spoil("statistics.npz", None), "statistics.npz: no such file"),
+    (spoil("statistics.npz", b""), "statistics.npz: not a file of arrays"),
+    (spoil("statistics.npz", b"text"), "statistics.npz: not a file of arrays"),
+    (cut, "statistics.npz: damaged"),
+    (flipped, "statistics.npz: damaged"),
+    (objects, "statistics.npz: not a file of arrays"),
+  ],
+)
+def test_damaged_results_are_named(tmp_path, damage, message):
+  write(tmp_path / "w", BETTER, ["a"])
+  damage(tmp_path / "w" / "own" / "s0")
+  about = study.read_description(tmp_path / "w")
+  with pytest.raises(InputError) as caught:
+    study.outcomes(tmp_path / "w", about)
+  assert message in str(caught.value)
+  assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+  ("values", "message"),
+  [
+    ({"entries": ["../../other"]}, "cannot name a folder"),
+    ({"entries": "base"}, "'entries' is no list"),
+    ({"seeds": [-1]}, "seed -1"),
+    ({"versions": []}, "'versions' is no dict"),
+    ({"layout": []}, "'layout' is no dict"),
+    ({"layout": {"kind": "x"}}, "LAYOUT kind"),
+  ],
+)
+def test_a_damaged_description_is_told(tmp_path, values, message):
+  write(tmp_path / "w", BETTER, ["a"])
+  change(tmp_path / "w" / "study.json", **values)
+  with pytest.raises(InputError, match=message):
+    study.read_description(tmp_path / "w")
+
+
+def test_the_program_says_it_in_one_line(tmp_path):
+  write(tmp_path / "w", BETTER, ["a"])
+  spoil("results.json", b"{")(tmp_path / "w" / "own" / "s0")
+  done = util.run_program("tools/table.py", str(tmp_path / "w"))
+  assert done.returncode == 2
+  assert done.stderr.count("\n") == 1

@@ -78,6 +78,40 @@ def test_initialize_rejects_bad_numbers():
     )
 
 
+@pytest.mark.parametrize("address", ["localhost", "localhost:", "a b:1", ":1"])
+def test_initialize_rejects_what_is_no_address(address):
+  with pytest.raises(ValueError, match="is not host:port"):
+    parallel.initialize(coordinator=address)
+
+
+_LISTENER = """
+import sys
+from jaxmt.runtime import parallel
+parallel.initialize(coordinator=sys.argv[1])
+want = f"{int(sys.argv[1].split(':')[1]):04X}"
+for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+  for line in open(table).readlines()[1:]:
+    place, state = line.split()[1], line.split()[3]
+    if place.endswith(":" + want) and state == "0A":
+      print(place.split(":")[0])
+"""
+
+
+def test_the_coordinator_listens_on_its_own_address_only(tmp_path):
+  address = f"localhost:{free_port()}"
+  done = subprocess.run(
+    [sys.executable, "-c", _LISTENER, address],
+    capture_output=True,
+    env={**os.environ, "PYTHONPATH": str(util.ROOT)},
+    timeout=600,
+  )
+  assert done.returncode == 0, done.stderr.decode()
+  places = set(done.stdout.decode().split())
+  loopback = {"0100007F", "00000000000000000000000001000000"}
+  loopback.add("0000000000000000FFFF00000100007F")  # IPv4 inside IPv6
+  assert places and places <= loopback
+
+
 _PROGRAM = """
 import sys
 import jax
@@ -94,10 +128,14 @@ print(parallel.size(mesh), float(total), rows.tolist())
 """
 
 
-def test_two_processes(tmp_path):
+def free_port():
   with socket.socket() as free:
     free.bind(("localhost", 0))
-    port = free.getsockname()[1]
+    return free.getsockname()[1]
+
+
+def test_two_processes(tmp_path):
+  port = free_port()
   environment = {
     **os.environ,
     "JAX_NUM_CPU_DEVICES": "2",

@@ -103,6 +103,7 @@ def test_numbers_are_read_exactly():
     (b"0 ||| a ||| x=1_0 ||| 0\n", 1, "1_0"),
     (b"0 ||| a ||| y=1 hello ||| 0\n", 1, "hello"),
     (b"0 ||| a\xff ||| x=1 ||| 0\n", 1, "UTF-8"),
+    (b"0 ||| a ||| x=1\n0 ||| a ||| x\xff=1 ||| 0\n", 2, "UTF-8"),
     (b"-1 ||| a ||| x=1 ||| 0\n", 1, "expected"),
   ],
 )

@@ -97,7 +97,7 @@ def same_leaves(source, offsets, codes, code_offsets):
       if code == CLOSE:
         continue
       if code < CLOSE:
-        if codes[place + 1] != CLOSE:
+        if place + 1 == code_offsets[row + 1] or codes[place + 1] != CLOSE:
           continue
         code += 1  # a site's label, as the source side writes it
       if item == offsets[row + 1] or source[item] != code:
