@@ -151,8 +151,7 @@ def _read_provenance(size: int):
 
 def _derivation_lines(model, source, forced, first: int) -> list[str]:
   """The output lines of a block that begins with line `first`."""
-  from jaxmt.decode import derivation_text
-  from jaxmt.hypergraph import kbest
+  from jaxmt.decode import derivation_text, kbest
 
   found = kbest.best(model, source, forced.forest, size=_NBEST.value)
   trees = derivation_text.tree_lines(

@@ -250,7 +250,7 @@ def _stream(translator, pieces, spans, done, lists, found):
   """Fills translations and n-best lists; yields forests if they are needed."""
   from jaxmt.decode import nbest, translate
   from jaxmt.decode import translator as translators
-  from jaxmt.hypergraph import forest
+  from jaxmt.decode.chart import beam_forest
   from jaxmt.runtime import parallel
 
   model, devices = translator.model, search_flags.DEVICES.value
@@ -269,7 +269,7 @@ def _stream(translator, pieces, spans, done, lists, found):
       advance(len(part.rows))
       if not forests:
         continue
-      grown = forest.extract(model, part)
+      grown = beam_forest.extract(model, part)
       if lists:
         found.append(
           nbest.lists(

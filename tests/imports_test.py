@@ -23,7 +23,7 @@ ALLOWED = {
   "losses": TEXT | {"hypergraph"},
   "grammar": TEXT | {"align", "lm", "runtime"},
   "features": TEXT | {"grammar"},
-  "hypergraph": TEXT | {"decode", "grammar", "lm"},
+  "hypergraph": TEXT,
   "report": TEXT,
 }
 ALLOWED["decode"] = TEXT | {

@@ -28,13 +28,12 @@ import bench
 import jax
 import numpy as np
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, kbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import augmentations, decoder, search
+from jaxmt.decode.chart import augmentations, beam_forest, decoder, search
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import formats
 from jaxmt.grammar.match.matching import MatchConfig
-from jaxmt.hypergraph import forest, kbest
 from jaxmt.lm import arpa_read, automaton
 from jaxmt.lm import tables as lm_tables
 from jaxmt.text import kernels as cores
@@ -166,7 +165,7 @@ def _lists(model, source, lm, *, size: int) -> dict:
     for parts in decoder.decode(model, source, config=config, lm=lm):
       for part in parts:
         start = time.perf_counter()
-        made = forest.extract(model, part)
+        made = beam_forest.extract(model, part)
         found = kbest.best(model, part.source, made, size=size, unique=True)
         every = kbest.derivations(made, found)
         derivation.features(model, part.source, every, found.words)

@@ -17,10 +17,10 @@ import numpy as np
 
 from jaxmt.corpora import synthetic
 from jaxmt.decode import model as models
+from jaxmt.decode.chart import beam_forest
 from jaxmt.experiment.stages import grammar, lm, system
 from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
-from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.lm import automaton
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import files, ragged
@@ -181,7 +181,7 @@ def _breakdown(model, bitext, config) -> dict:
         work, [batch], prepared, on_device, inputs=inputs
       )
       marks.append(time.perf_counter())
-      forest = forest_lib.extract(model, result)
+      forest = beam_forest.extract(model, result)
       marks.append(time.perf_counter())
       references = ragged.select(bitext.references, batch)
       chosen = edge_selection.select(

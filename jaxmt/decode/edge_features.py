@@ -27,7 +27,7 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   column = lambda name: names.index(name)
   # Rules that occur at all, the copied words' one for each of its edges.
   occurs = np.zeros(size + 1, bool)
-  base = np.where(forest.rule > size, model.copy_rule, forest.rule)
+  base = np.where(forest.edges.rule > size, model.copy_rule, forest.edges.rule)
   occurs[base] = True
   rules = np.flatnonzero(occurs[:size])
   place = np.full(size + 1, len(rules), np.int32)  # the goal: a row of zeros
@@ -40,15 +40,16 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   table[:-1, column(units.unknown)] += counts[:, 0]
   table[:-1, column(units.words)] += counts[:, 1]
   out = table[place[base]]
-  copied = np.flatnonzero(forest.rule > size)
+  copied = np.flatnonzero(forest.edges.rule > size)
   if len(copied):
-    own = _copied_counts(model, source)[forest.rule[copied] - size - 1]
+    own = _copied_counts(model, source)[forest.edges.rule[copied] - size - 1]
     own = own - counts[place[model.copy_rule]]
     out[copied, column(units.unknown)] += own[:, 0]
     out[copied, column(units.words)] += own[:, 1]
-  out[:, column(units.lm)] += units.lm_scale * forest.lm.astype(np.float64)
-  out[:, column(units.match)] += forest.matched
-  out[:, column(units.mismatch)] += forest.mismatched
+  lm = forest.edges.lm.astype(np.float64)
+  out[:, column(units.lm)] += units.lm_scale * lm
+  out[:, column(units.match)] += forest.edges.matched
+  out[:, column(units.mismatch)] += forest.edges.mismatched
   return out
 
 

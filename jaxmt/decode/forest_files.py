@@ -43,19 +43,21 @@ from typing import Any
 import numpy as np
 
 from jaxmt.decode import moses_hypergraph, portable_forest
+from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
-from jaxmt.hypergraph import forest_sets
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest
 from jaxmt.text import files
 from jaxmt.text.ragged import Ragged
 
 FORMATS = ("jsonl", "npz", "moses")
 _MARK, _VERSION = "jaxmt forest", 1
-_COLUMNS = (*forest_sets.NODE_FIELDS, *forest_sets.EDGE_FIELDS)
+_NODE_COLUMNS = ("begin", "end", "label", "rank")
+_EDGE_COLUMNS = ("rule", "score", "lm", "matched", "mismatched")
+_COLUMNS = (*_NODE_COLUMNS, *_EDGE_COLUMNS)
 _FLOATS = ("score", "lm")
-_ARRAYS = ("node_offsets", "edge_offsets", "tails", *_COLUMNS)
+_STRUCTURE = ("node_offsets", "edge_offsets", "tails")
 
 
 def format_of(path: str) -> str:
@@ -125,6 +127,33 @@ def _row(part: SpelledForest, row: int) -> SpelledForest:
   return portable_forest.select(part, np.array([row]))
 
 
+def _columns(forest: Forest) -> dict[str, np.ndarray]:
+  """The columns of nodes and edges by the names they have in files."""
+  parts = {
+    **{name: forest.nodes for name in _NODE_COLUMNS},
+    **{name: forest.edges for name in _EDGE_COLUMNS},
+    "score": forest,
+  }
+  return {name: getattr(part, name) for name, part in parts.items()}
+
+
+def _forest(
+  *, node_offsets, edge_offsets, tails, columns, augmented=None
+) -> Forest:
+  """Returns the forest with the columns that `_columns` gives."""
+  return Forest(
+    node_offsets=node_offsets,
+    edge_offsets=edge_offsets,
+    tails=tails,
+    score=columns["score"],
+    nodes=Spans(**{name: columns[name] for name in _NODE_COLUMNS}),
+    edges=RuleUses(
+      augmented=augmented,
+      **{name: columns[name] for name in _EDGE_COLUMNS if name != "score"},
+    ),
+  )
+
+
 # --- JSON lines ---------------------------------------------------------------
 
 
@@ -146,6 +175,7 @@ def _header(spelled: SpelledForest) -> dict[str, Any]:
 def _sentence(one: SpelledForest) -> dict[str, Any]:
   """The forest of one sentence as JSON."""
   forest, words = one.forest, one.words
+  columns = _columns(forest)
   arity = (forest.tails >= 0).sum(1).tolist()
   cuts = one.target.offsets.tolist()
   spelled = [
@@ -154,13 +184,13 @@ def _sentence(one: SpelledForest) -> dict[str, Any]:
   ]
   return {
     "sentence": int(one.sentence[0]),
-    **{name: getattr(forest, name).tolist() for name in _COLUMNS[:4]},
+    **{name: columns[name].tolist() for name in _NODE_COLUMNS},
     "edges": np.diff(forest.edge_offsets).tolist(),
     "tails": [
       row[:size] for row, size in zip(forest.tails.tolist(), arity, strict=True)
     ],
     "target": [spelled[a:b] for a, b in itertools.pairwise(cuts)],
-    **{name: getattr(forest, name).tolist() for name in _COLUMNS[4:]},
+    **{name: columns[name].tolist() for name in _EDGE_COLUMNS},
     "features": one.features.tolist(),
   }
 
@@ -236,13 +266,13 @@ def _one(value: dict[str, Any], header: Mapping[str, Any]) -> SpelledForest:
     raise ValueError("a tail in 'target' is not negative")
   offsets = np.cumsum([0, *(len(row) for row in target)], dtype=np.int64)
   spelled = SpelledForest(
-    forest=Forest(
+    forest=_forest(
       node_offsets=np.array([0, len(value["edges"])], np.int64),
       edge_offsets=np.cumsum([0, *value["edges"]], dtype=np.int64),
       tails=np.array(
         [row + [-1] * (arity - len(row)) for row in tails], np.int32
       ).reshape(len(tails), arity),
-      **columns,
+      columns=columns,
     ),
     sentence=np.array([value["sentence"]], np.int64),
     target=Ragged(flat=np.array(flat, np.int32), offsets=offsets),
@@ -270,12 +300,10 @@ def _check(spelled: SpelledForest) -> None:
     np.any(np.diff(forest.node_offsets) < 0)
   ):
     raise ValueError("negative counts")
-  for name in forest_sets.NODE_FIELDS:
-    if getattr(forest, name).shape != (nodes,):
-      raise ValueError(f"{len(getattr(forest, name))} of '{name}', not {nodes}")
-  for name in forest_sets.EDGE_FIELDS:
-    if getattr(forest, name).shape != (edges,):
-      raise ValueError(f"{len(getattr(forest, name))} of '{name}', not {edges}")
+  for name, column in _columns(forest).items():
+    size = nodes if name in _NODE_COLUMNS else edges
+    if column.shape != (size,):
+      raise ValueError(f"{len(column)} of '{name}', not {size}")
   if forest.node_offsets[-1] != nodes or forest.edge_offsets[-1] != edges:
     raise ValueError("counts of nodes or edges do not add up")
   if len(spelled.target) != edges or len(spelled.features) != edges:
@@ -303,9 +331,11 @@ def _check(spelled: SpelledForest) -> None:
 
 def _pack(spelled: SpelledForest) -> bytes:
   header = {**_header(spelled), "words": list(spelled.words)}
-  arrays = {name: getattr(spelled.forest, name) for name in _ARRAYS}
-  if spelled.forest.augmented is not None:
-    arrays["augmented"] = spelled.forest.augmented
+  forest = spelled.forest
+  arrays = {name: getattr(forest, name) for name in _STRUCTURE}
+  arrays.update(_columns(forest))
+  if forest.edges.augmented is not None:
+    arrays["augmented"] = forest.edges.augmented
   buffer = io.BytesIO()
   np.savez_compressed(
     buffer,
@@ -324,11 +354,11 @@ def _unpack(data: bytes, path: str) -> SpelledForest:
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
       value = json.loads(arrays["header"].tobytes())
       header = _checked_header(value)
-      columns = {name: arrays[name] for name in _ARRAYS}
       spelled = SpelledForest(
-        forest=Forest(
+        forest=_forest(
+          **{name: arrays[name] for name in _STRUCTURE},
+          columns={name: arrays[name] for name in _COLUMNS},
           augmented=arrays["augmented"] if "augmented" in arrays else None,
-          **columns,
         ),
         sentence=arrays["sentence"],
         target=Ragged(flat=arrays["target"], offsets=arrays["target_offsets"]),

@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxmt.decode import portable_forest
+from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
@@ -43,13 +44,13 @@ def format_lines(one: SpelledForest) -> list[str]:
   Words and names must not hold spaces, as those of tokenised text do not.
   """
   forest = one.forest
-  nodes, edges = len(forest.begin), len(forest.rule)
+  nodes, edges = forest.num_nodes, forest.num_edges
   lines = [_HEAD, f"{nodes} {edges}"]
   if not nodes:
     return lines
   sides = _spelled_sides(one)
   values = _spelled_values(one)
-  covered = (forest.end - forest.begin)[forest.heads].tolist()
+  covered = (forest.nodes.end - forest.nodes.begin)[forest.heads].tolist()
   cuts = forest.edge_offsets.tolist()
   rows = [
     f"{side}  ||| {value}  ||| {count}"
@@ -232,18 +233,22 @@ def _to_forest(out: _Columns, sentence: int, width: int) -> SpelledForest:
     forest=Forest(
       node_offsets=np.array([0, nodes], np.int64),
       edge_offsets=np.cumsum([0, *out.sizes], dtype=np.int64),
-      begin=zeros(nodes, np.int32),
-      end=np.array(out.covered, np.int32),
-      label=zeros(nodes, np.int32),
-      rank=zeros(nodes, np.int32),
-      rule=zeros(edges, np.int32),
       tails=np.array(
         [row + [-1] * (arity - len(row)) for row in out.tails], np.int32
       ).reshape(edges, arity),
       score=zeros(edges, np.float32),
-      lm=zeros(edges, np.float32),
-      matched=zeros(edges, np.int32),
-      mismatched=zeros(edges, np.int32),
+      nodes=Spans(
+        begin=zeros(nodes, np.int32),
+        end=np.array(out.covered, np.int32),
+        label=zeros(nodes, np.int32),
+        rank=zeros(nodes, np.int32),
+      ),
+      edges=RuleUses(
+        rule=zeros(edges, np.int32),
+        lm=zeros(edges, np.float32),
+        matched=zeros(edges, np.int32),
+        mismatched=zeros(edges, np.int32),
+      ),
     ),
     sentence=np.array([sentence], np.int64),
     target=Ragged(

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode import derivation, derivation_text, translate
+from jaxmt.decode import derivation, derivation_text, kbest, translate
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.model import Model
 from jaxmt.decode.translate import Pieces, Translation
 from jaxmt.features import selection, sparse, string_templates
 from jaxmt.features.sparse import SparseRows
-from jaxmt.hypergraph import kbest
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxmt import hypergraph
 from jaxmt.decode.edge_features import edge_features
 from jaxmt.decode.model import Model, Source
-from jaxmt.hypergraph import forest_sets
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
@@ -25,7 +25,7 @@ class SpelledForest:
     target: target side of each edge: a word is its number in `words`, the k-th
       tail is `-1 - k`. E rows of int32.
     words: target words.
-    labels: names of the labels in `forest.label`.
+    labels: names of the labels in `forest.nodes.label`.
     features: feature values of each edge, float64 `[E, F]`.
     names: their names.
     weights: weights by name; features times weights is the edge's score.
@@ -75,7 +75,7 @@ def spell(
       [own.offsets, own.offsets[-1] + np.arange(1, 2 + len(copies))]
     ),
   )
-  target = ragged.select(sides, forest.rule)
+  target = ragged.select(sides, forest.edges.rule)
   used, place = np.unique(np.maximum(target.flat, -1), return_inverse=True)
   used, place = (used[1:], place - 1) if -1 in used[:1] else (used, place)
   spelling = lambda word: (
@@ -119,7 +119,7 @@ def concatenate(parts: Sequence[SpelledForest]) -> SpelledForest:
     flats.append(np.where(flat >= 0, table[np.maximum(flat, -1)], flat))
   lengths = np.concatenate([part.target.lengths for part in parts])
   joined = SpelledForest(
-    forest=forest_sets.concatenate([part.forest for part in parts]),
+    forest=hypergraph.concatenate([part.forest for part in parts]),
     sentence=np.concatenate([part.sentence for part in parts]),
     target=Ragged(
       flat=np.concatenate(flats).astype(np.int32),
@@ -136,7 +136,7 @@ def concatenate(parts: Sequence[SpelledForest]) -> SpelledForest:
 
 def select(spelled: SpelledForest, rows: np.ndarray) -> SpelledForest:
   """Returns some of the sentences, in the order of `rows`."""
-  made, edges = forest_sets.select(spelled.forest, rows)
+  made, edges = hypergraph.select(spelled.forest, rows)
   return dataclasses.replace(
     spelled,
     forest=made,

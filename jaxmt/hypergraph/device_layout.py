@@ -16,9 +16,9 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxmt.decode.chart.chart_layout import bucket
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import bucket
 
 _NULL, _NOTHING, _FIRST = 0, 1, 2
 
@@ -108,7 +108,7 @@ def _sort(forest, tile):
 
 def _sizes(forest, order, heads, uses, tiles, use_tiles):
   return Sizes(
-    nodes=len(forest.begin),
+    nodes=forest.num_nodes,
     sentences=len(forest),
     edges=len(heads),
     uses=len(uses),

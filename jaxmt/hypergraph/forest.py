@@ -1,70 +1,71 @@
-"""Forests: the hyperedges that survived the search.
+"""Packed forests: hypergraphs that hold every derivation of a search.
 
-A node is a hypothesis: a cell, a label and a language model state. Its edges
-are all candidates that became it or were merged into it, so the forest holds
-every derivation the beam represents, not just the best of each state. What the
-language model adds at an edge depends on the states of its tails only;
-derivations therefore score as sums over their edges.
+A node is an item that can be derived. An edge is one way to derive its head
+node from its tail nodes. A derivation of a sentence is a tree of edges from the
+sentence's root down. Its score is the sum of its edges' scores.
 
-The nodes of a sentence stand in topological order, tails before heads, and its
-root is the last: all hypotheses of the goal cell as one node.
+Structure and annotation are kept apart. The functions of this package compute
+with the structure and with edge scores. Annotation (spans, rules, labels, ...)
+is carried along: rows are selected and concatenated, never interpreted.
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
+import jax
 import numpy as np
 
-from jaxmt.decode.chart import search_step
-from jaxmt.decode.chart.chart_layout import RuleColumns
-from jaxmt.decode.chart.decoder import Result
-from jaxmt.decode.model import Model
-from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 
-_TIE = np.float32(search_step.TIE)
+Annotation = Any  # a pytree of arrays with equal first axes, or None
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Forest:
   """Forests of B sentences: N nodes, E edges of arity up to A.
 
+  The nodes of a sentence stand in topological order, tails before heads. Its
+  root is the last one.
+
   Attributes:
-    node_offsets: node_offsets[b] to node_offsets[b + 1] are sentence b's nodes,
-      int64 `[B + 1]`; none for a sentence without derivation.
+    node_offsets: sentence b has the nodes `node_offsets[b] : node_offsets[b +
+      1]`, int64 `[B + 1]`; none for a sentence without derivation.
     edge_offsets: node n's edges are `edge_offsets[n] : edge_offsets[n + 1]`,
       int64 `[N + 1]`.
-    begin: first source word under each node, int32 `[N]`.
-    end: one past its last, int32 `[N]`.
-    label: left-hand side of each node, int32 `[N]`.
-    rank: how many hypotheses of its cell have a better model score, by more
-      than rounding (`tile.TIE`), int32 `[N]`; 0 for goals.
-    rule: rule of each edge as in `Matches.rule` (R: the goal; beyond: copied
-      words), int32 `[E]`.
-    tails: tail nodes in source order, -1 beyond the arity, int32 `[E, A]`.
-    score: what the edge adds to the model score, float32 `[E]`.
-    lm: what it adds to ln p of the words (with `</s>` at the goal), `[E]`.
-    matched: tails whose label is their site's, int32 `[E]`.
-    mismatched: tails whose label is another, int32 `[E]`.
-    augmented: of an augmented search, what the edge adds to the augmented
-      score where its tails stand for their kept derivations: the candidate's
-      score minus its tails'. float32 `[E]`, or None.
+    tails: tail nodes of each edge, -1 beyond the arity, int32 `[E, A]`.
+    score: what each edge adds to a derivation's score, `[E]`.
+    nodes: annotation of nodes: arrays with first axis N, or None.
+    edges: annotation of edges: arrays with first axis E, or None.
   """
 
   node_offsets: np.ndarray
   edge_offsets: np.ndarray
-  begin: np.ndarray
-  end: np.ndarray
-  label: np.ndarray
-  rank: np.ndarray
-  rule: np.ndarray
   tails: np.ndarray
   score: np.ndarray
-  lm: np.ndarray
-  matched: np.ndarray
-  mismatched: np.ndarray
-  augmented: np.ndarray | None = None
+  nodes: Annotation = None
+  edges: Annotation = None
 
   def __len__(self) -> int:
+    """Returns B."""
     return len(self.node_offsets) - 1
+
+  def __getitem__(self, row: int) -> "Forest":
+    """Returns the forest of one sentence."""
+    if not -len(self) <= row < len(self):
+      raise IndexError(f"sentence {row} of {len(self)}")
+    return select(self, np.array([row % len(self)]))[0]
+
+  @property
+  def num_nodes(self) -> int:
+    """N."""
+    return len(self.edge_offsets) - 1
+
+  @property
+  def num_edges(self) -> int:
+    """E."""
+    return len(self.tails)
 
   @property
   def heads(self) -> np.ndarray:
@@ -72,171 +73,126 @@ class Forest:
     sizes = np.diff(self.edge_offsets)
     return np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
 
+  @property
+  def roots(self) -> np.ndarray:
+    """The root of each sentence, int64 `[B]`; -1 without derivation."""
+    filled = np.diff(self.node_offsets) > 0
+    return np.where(filled, self.node_offsets[1:] - 1, -1)
 
-def extract(model: Model, result: Result) -> Forest:
-  """Returns the forests of a search that was run with `forest=True`.
+  @property
+  def edge_cuts(self) -> np.ndarray:
+    """Sentence b's edges are `edge_cuts[b] : edge_cuts[b + 1]`, `[B + 1]`."""
+    return self.edge_offsets[self.node_offsets]
+
+
+def edge_scores(forest: Forest, scores: np.ndarray | None) -> np.ndarray:
+  """Returns the scores to use, float64 `[E]`: `forest.score` if None.
 
   Raises:
-    ValueError: if the search kept no candidates.
+    ValueError: if there are not E of them.
   """
-  candidates = result.beams.candidates
-  if candidates is None:
-    raise ValueError("search with SearchConfig(forest=True) to get forests")
-  matches, layout = result.matches, result.layout
-  plain = candidates.augmented is None
-  root = np.asarray(result.chart.root)[: len(result.rows)]
-  nodes, edges, values, node_offsets, edge_offsets = _extract(
-    (matches.offsets, matches.rule, matches.child),
-    (matches.begin, matches.end, matches.sentence),
-    layout.cell,
-    np.asarray(candidates.application),
-    np.asarray(candidates.ranks),
-    np.asarray(candidates.head),
-    np.asarray(candidates.score),
-    np.asarray(candidates.gain),
-    np.asarray(candidates.score if plain else candidates.augmented),
-    np.asarray(result.beams.score),
-    np.asarray(result.beams.score if plain else result.beams.augmented),
-    root,
-    len(result.rows),
+  scores = forest.score if scores is None else np.asarray(scores)
+  if scores.shape != (forest.num_edges,):
+    raise ValueError(f"scores {scores.shape} for {forest.num_edges} edges")
+  return np.ascontiguousarray(scores, np.float64)
+
+
+def root_edges(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the root edges, int64 `[D]`, and their sentences, int64 `[D]`."""
+  filled = np.flatnonzero(forest.roots >= 0)
+  edges, starts = _gather(forest.edge_offsets, forest.roots[filled])
+  return edges, np.repeat(filled, np.diff(starts))
+
+
+def concatenate(forests: Sequence[Forest]) -> Forest:
+  """Returns the forests of all sentences, in this order.
+
+  Raises:
+    ValueError: if there are none, or if they have different annotation.
+  """
+  if not forests:
+    raise ValueError("no forests")
+  arity = max(one.tails.shape[1] for one in forests)
+  nodes = row_offsets([one.num_nodes for one in forests])
+  edges = row_offsets([one.num_edges for one in forests])
+  tails = np.full((edges[-1], arity), -1, np.int32)
+  for one, low, shift in zip(forests, edges, nodes, strict=False):
+    own = one.tails
+    part = tails[low : low + len(own), : own.shape[1]]
+    part[:] = np.where(own >= 0, own + shift, -1)
+  shifted = lambda parts, shifts: np.concatenate(
+    [np.zeros(1, np.int64)]
+    + [part[1:] + shift for part, shift in zip(parts, shifts, strict=False)]
   )
-  rule, tails = edges[:, 0].copy(), edges[:, 1:].copy()
-  label = _column(lambda c: c.label, model.columns, result, rule)
-  first = edge_offsets[:-1]
-  node_label = label[first] if len(rule) else np.zeros(0, np.int32)
-  site = _column(lambda c: c.site, model.columns, result, rule)
-  run = _column(lambda c: c.segments.score, model.columns, result, rule)
-  filled = (tails >= 0) & (site >= 0)
-  same = filled & (node_label[np.maximum(tails, 0)] == site)
+  return Forest(
+    node_offsets=shifted([one.node_offsets for one in forests], nodes),
+    edge_offsets=shifted([one.edge_offsets for one in forests], edges),
+    tails=tails,
+    score=np.concatenate([one.score for one in forests]),
+    nodes=_joined([one.nodes for one in forests]),
+    edges=_joined([one.edges for one in forests]),
+  )
+
+
+def select(
+  forest: Forest, rows: np.ndarray | Sequence[int]
+) -> tuple[Forest, np.ndarray]:
+  """Returns the forests of some sentences, in the order of `rows`.
+
+  Also returns which edge each of their edges was, int64 `[E]`.
+  """
+  rows = np.asarray(rows, np.int64)
+  nodes, node_offsets = _gather(forest.node_offsets, rows)
+  edges, edge_offsets = _gather(forest.edge_offsets, nodes)
+  return _part(forest, nodes, edges, node_offsets, edge_offsets), edges
+
+
+def restrict(forest: Forest, edges: np.ndarray) -> Forest:
+  """Returns the forests that are left of some edges.
+
+  Nodes without edges are dropped.
+
+  Args:
+    forest: B sentences.
+    edges: the edges to keep, rising, int64. The tails of an edge must have
+      edges, too.
+  """
+  counts = np.bincount(forest.heads[edges], minlength=forest.num_nodes)
+  alive = np.flatnonzero(counts)
+  before = row_offsets(counts > 0)
+  return _part(
+    forest,
+    alive,
+    edges,
+    before[forest.node_offsets],
+    row_offsets(counts[alive]),
+  )
+
+
+def _part(forest, nodes, edges, node_offsets, edge_offsets) -> Forest:
+  """Some nodes and edges of a forest, numbered anew."""
+  number = np.full(forest.num_nodes + 1, -1, np.int32)  # the last: of tail -1
+  number[nodes] = np.arange(len(nodes), dtype=np.int32)
   return Forest(
     node_offsets=node_offsets,
     edge_offsets=edge_offsets,
-    begin=nodes[:, 0].copy(),
-    end=nodes[:, 1].copy(),
-    label=node_label,
-    rank=nodes[:, 2].copy(),
-    rule=rule,
-    tails=tails,
-    score=values[:, 0].copy(),
-    lm=values[:, 1] + run,
-    augmented=None if plain else values[:, 2].copy(),
-    matched=same.sum(1).astype(np.int32),
-    mismatched=(filled & ~same).sum(1).astype(np.int32),
+    tails=number[forest.tails[edges]],
+    score=forest.score[edges],
+    nodes=jax.tree.map(lambda leaf: leaf[nodes], forest.nodes),
+    edges=jax.tree.map(lambda leaf: leaf[edges], forest.edges),
   )
 
 
-def ranks_of(forest: Forest, edges: np.ndarray) -> np.ndarray:
-  """Where a derivation stood in the beams: the competition it won or survived.
-
-  Args:
-    forest: forests of a search.
-    edges: the derivation's edges, int `[D]`, of one or more sentences.
-
-  Returns:
-    (begin, end, label, rank) of the head of each edge, rank 0 being the best of
-    its cell; without the goals', which are no cells of rules. int32 `[D', 4]`.
-  """
-  heads = np.searchsorted(forest.edge_offsets, edges, side="right") - 1
-  goals = forest.node_offsets[1:] - 1
-  heads = heads[~np.isin(heads, goals)]
-  columns = (forest.begin, forest.end, forest.label, forest.rank)
-  return np.stack([column[heads] for column in columns], axis=1)
+def _joined(annotations: Sequence[Annotation]) -> Annotation:
+  kinds = [jax.tree.structure(one) for one in annotations]
+  if any(kind != kinds[0] for kind in kinds):
+    raise ValueError("forests with different annotation")
+  return jax.tree.map(lambda *leaves: np.concatenate(leaves), *annotations)
 
 
-def _column(pick, rules: RuleColumns, result: Result, rule: np.ndarray):
-  """A rule column for rules of the table, the goal and copies alike."""
-  own, copied = pick(rules), pick(result.source.columns)
-  size = len(own)
-  if not len(copied):
-    return own[rule]
-  out = own[np.minimum(rule, size - 1)]
-  more = rule >= size
-  out[more] = copied[rule[more] - size]
-  return out
-
-
-@njit
-def _extract(
-  matched,
-  spans,
-  cell,
-  application,
-  ranks,
-  head,
-  score,
-  gain,
-  augmented,
-  best,
-  best_augmented,
-  root,
-  batch,
-):
-  offsets, rules, child = matched
-  begin, end, sentence = spans
-  arity = child.shape[1]
-  beam = best.shape[1]
-  number = np.full(best.shape, -1, np.int32)  # first a mark, then the node
-  cells = len(cell)
-  is_root = np.zeros(len(best), np.bool_)
-  for place in root:
-    if place > 0:
-      is_root[place] = True
-  # Matched cells stand children first within a sentence: mark from the end.
-  num_nodes, num_edges = 0, 0
-  for item in range(cells - 1, -1, -1):
-    row = cell[item]
-    for entry in range(head.shape[1]):
-      rank = head[row, entry]
-      if rank < 0:
-        continue
-      if is_root[row]:
-        number[row, 0] = 0
-      elif number[row, rank] < 0:
-        continue
-      num_edges += 1
-      made = offsets[item] + application[row, entry]
-      for part in range(arity):
-        if child[made, part] >= 0:
-          number[cell[child[made, part]], ranks[row, entry, part]] = 0
-    for rank in range(beam):
-      num_nodes += number[row, rank] == 0
-  nodes = np.empty((num_nodes, 3), np.int32)
-  edges = np.full((num_edges, 1 + arity), -1, np.int32)
-  values = np.empty((num_edges, 3), np.float32)
-  node_offsets = np.zeros(batch + 1, np.int64)
-  edge_offsets = np.zeros(num_nodes + 1, np.int64)
-  node, edge = 0, 0
-  for item in range(cells):
-    row = cell[item]
-    for rank in range(beam):
-      if number[row, rank] < 0:
-        continue
-      nodes[node, 0], nodes[node, 1], nodes[node, 2] = (
-        begin[item],
-        end[item],
-        0 if is_root[row] else np.sum(best[row] > best[row, rank] + _TIE),
-      )
-      for entry in range(head.shape[1]):
-        if head[row, entry] < 0 or (
-          head[row, entry] != rank and not is_root[row]
-        ):
-          continue
-        made = offsets[item] + application[row, entry]
-        edges[edge, 0] = rules[made]
-        total, both = score[row, entry], augmented[row, entry]
-        for part in range(arity):
-          if child[made, part] >= 0:
-            below = cell[child[made, part]]
-            edges[edge, 1 + part] = number[below, ranks[row, entry, part]]
-            total -= best[below, ranks[row, entry, part]]
-            both -= best_augmented[below, ranks[row, entry, part]]
-        values[edge, 0], values[edge, 1] = total, gain[row, entry]
-        values[edge, 2] = both
-        edge += 1
-      number[row, rank] = node
-      node += 1
-      edge_offsets[node] = edge
-    node_offsets[sentence[item] + 1] = node
-  for row in range(batch):
-    node_offsets[row + 1] = max(node_offsets[row + 1], node_offsets[row])
-  return nodes, edges, values, node_offsets, edge_offsets
+def _gather(offsets, rows):
+  """Items of some rows, and where the rows are then."""
+  lengths = np.diff(offsets)[rows]
+  new = row_offsets(lengths)
+  within = np.arange(new[-1]) - np.repeat(new[:-1], lengths)
+  return np.repeat(offsets[:-1][rows], lengths) + within, new

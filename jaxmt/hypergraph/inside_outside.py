@@ -24,7 +24,6 @@ import jax.numpy as jnp
 
 from jaxmt.hypergraph.device_layout import Levels, Tiles
 from jaxmt.hypergraph.device_layout import lay_out as lay_out
-from jaxmt.hypergraph.forest_posteriors import posteriors as posteriors
 from jaxmt.hypergraph.semirings import LOG, Elements, Semiring
 
 _NULL = 0
@@ -91,7 +90,7 @@ def passes(levels: Levels, values, semiring: Semiring) -> Passes:
 def marginals(levels: Levels, scores: jax.Array) -> jax.Array:
   """Returns `p(edge | sentence)` with `p(d) ~ exp(score(d))`, `[E]`.
 
-  As `posteriors`, on the device: the gradient of the log totals.
+  The gradient of the log totals. `passes.marginals` is the same on the host.
   """
   summed = lambda x: jnp.sum(_finite(total(levels, x, LOG)))
   return jax.grad(summed)(scores)

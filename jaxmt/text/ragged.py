@@ -90,3 +90,9 @@ def pad(
   padded = np.full(shape, fill, ragged.flat.dtype)
   padded[mask] = ragged.flat
   return padded, mask
+
+
+def bucket(size: int) -> int:
+  """Rounds up to 2^k or 3·2^(k-1): few sizes, at most a third is padding."""
+  power = 1 << max(size - 1, 1).bit_length()
+  return 3 * power // 4 if size <= 3 * power // 4 else power

@@ -49,7 +49,7 @@ def contributions(
   rules, units, offsets = _contributions(
     forest.node_offsets,
     forest.edge_offsets,
-    forest.rule,
+    forest.edges.rule,
     np.ascontiguousarray(weights, np.float64),
     size,
     copy_rule,

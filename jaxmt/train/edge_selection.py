@@ -8,11 +8,11 @@
 - "forest": edge posteriors under the edges' augmented scores.
 
 Derivations whose string is not near the reference are left out first: a root
-edge whose kept derivation (see `kept`) is not admissible. For the kept
-derivations themselves all of this is exact. In the forest, other derivations
-are approximated: an edge adds what it adds to the kept derivations of its
-tails, because goodness is a ratio of sums, not a sum over edges, and a
-derivation merged into another shares its rank and its admissibility.
+edge whose best derivation is not admissible. For the best derivations
+themselves all of this is exact. In the forest, other derivations are
+approximated: an edge adds what it adds to the best derivations of its tails,
+because goodness is a ratio of sums, not a sum over edges, and a derivation
+merged into another shares its rank and its admissibility.
 
 Goodness other than "bleu" cannot be told from what hypotheses carry; inside the
 search something like it stands in (`augmentations.GOODNESS`). At the root edges
@@ -23,17 +23,24 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode import kbest
 from jaxmt.decode.model import Model, Source
-from jaxmt.hypergraph import forest_posteriors, kbest
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import (
+  DerivationLists,
+  Forest,
+  Viterbi,
+  best_derivations,
+  marginals,
+  root_edges,
+  sum_values,
+  viterbi,
+)
 from jaxmt.metrics import base
 from jaxmt.metrics.registry import METRICS
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses
-from jaxmt.train import viterbi as kept_lib
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.viterbi import Kept
 
 _OUT = -1e30  # finite, for sums of several
 
@@ -79,21 +86,6 @@ def encode_references(model: Model, source: Source, lines) -> Ragged:
   return Ragged(flat=numbers[ids.flat], offsets=ids.offsets)
 
 
-def same_words(model: Model, source: Source, strings: Ragged) -> Ragged:
-  """Gives copied words that the table knows too the table's ids."""
-  size = len(model.table.target_words)
-  find = model.table.target_words.index.get
-  copied = np.flatnonzero(strings.flat >= size)
-  if not len(copied):
-    return strings
-  flat = np.array(strings.flat)
-  flat[copied] = [
-    find(source.words[number - size], number)
-    for number in flat[copied].tolist()
-  ]
-  return Ragged(flat=flat, offsets=strings.offsets)
-
-
 def select(
   model: Model,
   source: Source,
@@ -110,18 +102,19 @@ def select(
     references: one for each, from `encode_references`, B rows.
     config: see `ThetaConfig`.
   """
-  scores = forest.score if forest.augmented is None else forest.augmented
+  augmented = forest.edges.augmented
+  scores = forest.score if augmented is None else augmented
   scores = scores.astype(np.float64)
-  kept = kept_lib.keep(forest, scores)
-  edges, sentence = kept_lib.root_edges(forest)
-  strings = kept_lib.spell(model, forest, kept, edges)
-  strings = same_words(model, source, strings)
-  if config.goodness != "bleu" and forest.augmented is not None:
-    paths = kept_lib.derivation_edges(forest, kept, edges)
-    exact = _sums(forest.score, paths)
+  best = viterbi(forest, scores)
+  edges, sentence = root_edges(forest)
+  paths, strings = best_derivations(
+    forest, best, edges, strings=kbest.edge_strings(model, source, forest)
+  )
+  if config.goodness != "bleu" and augmented is not None:
+    exact = sum_values(paths, forest.score)
     exact -= _loss(forest, paths, strings, references, sentence, config)
-    scores[edges] += exact - kept.total[edges]
-    kept.total[edges] = exact
+    scores[edges] += exact - best.through[edges]
+    best.through[edges] = exact
   near = derivation_losses.admissible(
     strings, references, sentence, share=config.constraint
   )
@@ -132,7 +125,7 @@ def select(
     references,
     config,
     scores,
-    kept,
+    best,
     (edges, sentence, near),
   )
 
@@ -145,8 +138,8 @@ def select_all(
   The forests of forced decoding have no other derivations (equations 4, 5).
   """
   scores = forest.score.astype(np.float64)
-  kept = kept_lib.keep(forest, scores)
-  edges, sentence = kept_lib.root_edges(forest)
+  best = viterbi(forest, scores)
+  edges, sentence = root_edges(forest)
   near = np.ones(len(edges), np.bool_)
   return _weighed(
     model,
@@ -155,51 +148,49 @@ def select_all(
     None,
     config,
     scores,
-    kept,
+    best,
     (edges, sentence, near),
   )
 
 
 def _weighed(
-  model, source, forest, references, config, scores, kept, roots
+  model, source, forest, references, config, scores, best, roots
 ) -> Selection:
   edges, sentence, near = roots
   batch = len(forest)
-  nearest = _argmax(kept.total[edges], sentence, batch)
-  allowed = np.where(near, kept.total[edges], -np.inf)
+  nearest = _argmax(best.through[edges], sentence, batch)
+  allowed = np.where(near, best.through[edges], -np.inf)
   chosen = _argmax(allowed, sentence, batch)
   scores = scores.copy()
   scores[edges[~near]] = -np.inf
   there = chosen >= 0
-  weights = np.zeros(len(forest.rule))
+  weights = np.zeros(forest.num_edges)
   if config.counts == "forest":
-    weights, _ = forest_posteriors.posteriors(
-      forest, scores, scale=config.posterior_scale
-    )
+    weights = marginals(forest, scores, scale=config.posterior_scale)
   elif config.counts == "nbest":
     weights, listed = _nbest_weights(
       model, source, forest, references, config, scores
     )
     there = there & listed
   top = np.full(batch, np.nan)
-  top[there] = kept.total[edges[chosen[there]]]
-  paths = kept_lib.derivation_edges(forest, kept, edges[chosen[there]])
+  top[there] = best.through[edges[chosen[there]]]
+  paths, _ = best_derivations(forest, best, edges[chosen[there]])
   if config.counts == "viterbi":
     weights[paths.flat] = 1.0  # a tree: no edge twice
   first = np.full(batch, np.nan)
-  first[there] = _sums(forest.score, paths)
-  plain = kept_lib.keep(forest, forest.score)
+  first[there] = sum_values(paths, forest.score)
+  plain = viterbi(forest)
   last = forest.node_offsets[1:] - 1
   some = np.diff(forest.node_offsets) > 0
   searched = np.full(batch, np.nan)
-  searched[some] = plain.inside[last[some]]
+  searched[some] = plain.score[last[some]]
   return Selection(
     weights=weights,
     admissible=there,
     searched=searched,
     model=first,
     augmented=top,
-    nearest=_rows_of(forest, kept, edges, nearest),
+    nearest=_rows_of(forest, best, edges, nearest),
   )
 
 
@@ -227,17 +218,16 @@ def best_bleu(
   no constraint: the best of a bad list is used too.
   """
   found = kbest.best(model, source, forest, size=config.nbest)
-  words = same_words(model, source, found.words)
   metric = METRICS["bleu+1"]
   counts = np.ones(len(references), np.int64)
   known = metric.prepare(base.make_references(references, counts))
-  values = metric.statistics(known, words, found.sentence, threads=1)
+  values = metric.statistics(known, found.words, found.sentence, threads=1)
   bleu = np.asarray(metric.sentence_score(values), np.float64)
   return _chosen_of(forest, found, bleu)
 
 
 def _chosen_of(
-  forest: Forest, found: kbest.KBest, merit: np.ndarray
+  forest: Forest, found: DerivationLists, merit: np.ndarray
 ) -> Selection:
   """Selects the listed derivation of most merit, the first of equals.
 
@@ -249,7 +239,7 @@ def _chosen_of(
   best = _argmax(merit, found.sentence, len(forest))
   there = best >= 0
   paths = ragged.select(found.edges, best[there])
-  weights = np.zeros(len(forest.rule))
+  weights = np.zeros(forest.num_edges)
   weights[paths.flat] = 1.0
   lengths = np.zeros(len(forest), np.int64)
   lengths[there] = paths.lengths
@@ -270,21 +260,14 @@ def _chosen_of(
   )
 
 
-def _sums(values, rows: Ragged) -> np.ndarray:
-  sums = np.add.reduceat(
-    values[rows.flat].astype(np.float64), rows.offsets[:-1]
-  )
-  return sums if len(rows) else np.zeros(0)
-
-
-def _rows_of(forest: Forest, kept: Kept, edges, places) -> Ragged:
-  """Edges of the kept derivations of root edges; no row where place is -1."""
+def _rows_of(forest: Forest, best: Viterbi, edges, places) -> Ragged:
+  """Edges of the best derivations of root edges; no row where place is -1."""
   there = places >= 0
-  found = kept_lib.derivation_edges(forest, kept, edges[places[there]])
+  found, _ = best_derivations(forest, best, edges[places[there]])
   lengths = np.zeros(len(places), np.int64)
   lengths[there] = found.lengths
   ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-  return Ragged(flat=found.flat, offsets=ends)
+  return Ragged(flat=found.flat.astype(np.int64), offsets=ends)
 
 
 def _nbest_weights(model, source, forest, references, config, scores):
@@ -301,15 +284,16 @@ def _nbest_weights(model, source, forest, references, config, scores):
     size=config.nbest,
     scores=np.maximum(scores, _OUT),
   )
-  exact = kbest.features(found, forest.score)
+  exact = sum_values(found.edges, forest.score)
   exact[found.score < _OUT / 2] = -np.inf
   sentence = found.sentence
   if references is not None:
-    words = same_words(model, source, found.words)
-    if forest.augmented is not None:
-      exact -= _loss(forest, found.edges, words, references, sentence, config)
+    if forest.edges.augmented is not None:
+      exact -= _loss(
+        forest, found.edges, found.words, references, sentence, config
+      )
     near = derivation_losses.admissible(
-      words, references, sentence, share=config.constraint
+      found.words, references, sentence, share=config.constraint
     )
     exact[~near] = -np.inf
   exact *= config.posterior_scale
@@ -321,7 +305,7 @@ def _nbest_weights(model, source, forest, references, config, scores):
   total = np.bincount(sentence, value, minlength=len(forest))
   value /= np.where(total > 0, total, 1.0)[sentence]
   spread = np.repeat(value, found.edges.lengths)
-  weights = np.bincount(found.edges.flat, spread, minlength=len(forest.rule))
+  weights = np.bincount(found.edges.flat, spread, minlength=forest.num_edges)
   return weights, total > 0
 
 
@@ -348,7 +332,7 @@ def beam_losses(
   below = heads != ends[row] - 1
   seen = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
   ranks = Ragged(
-    flat=forest.rank[heads[below]] + 1, offsets=seen[edges.offsets]
+    flat=forest.nodes.rank[heads[below]] + 1, offsets=seen[edges.offsets]
   )
   return derivation_losses.derivation_beam_loss(
     ranks, k=config.k, margin=config.margin, cost=config.cost

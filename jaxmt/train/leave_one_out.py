@@ -90,7 +90,7 @@ def hold_out_forest(
   """
   edges = np.diff(forest.edge_offsets[forest.node_offsets])
   sentence = np.repeat(np.arange(len(forest)), edges)
-  change = changes(forest.rule, sentence, own, held, rows)
+  change = changes(forest.edges.rule, sentence, own, held, rows)
   score = (forest.score + change).astype(np.float32)
   return dataclasses.replace(forest, score=score)
 

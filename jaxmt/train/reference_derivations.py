@@ -5,18 +5,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode import kbest
+from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.forced import forced as force
 from jaxmt.decode.model import Model, Source, select_source
-from jaxmt.hypergraph import forest as forest_lib
-from jaxmt.hypergraph import kbest
-from jaxmt.hypergraph.forest import Forest
-from jaxmt.hypergraph.kbest import KBest
+from jaxmt.hypergraph import (
+  DerivationLists,
+  Forest,
+  best_derivations,
+  viterbi,
+)
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
-from jaxmt.train import derivation_losses, edge_selection, viterbi
+from jaxmt.train import derivation_losses, edge_selection
 
 _CLOSE = 50.0  # weight of goodness that outweighs most model scores
 
@@ -89,7 +92,7 @@ def _nearest(model, source, lines, config):
     model, source, config=config, augmentation=extra, references=lines
   ):
     for result in results:
-      grown = forest_lib.extract(model, result)
+      grown = beam_forest.extract(model, result)
       some, strings, there = _best_edges(model, result, grown)
       rows = result.rows[there]
       own = ragged.select(references, rows)
@@ -105,19 +108,22 @@ def _nearest(model, source, lines, config):
 
 def _best_edges(model: Model, result: Result, grown: Forest):
   """The best derivation of each sentence by augmented score."""
-  scores = grown.augmented if grown.augmented is not None else grown.score
-  held = viterbi.keep(grown, scores)
+  scores = grown.edges.augmented
+  scores = grown.score if scores is None else scores
+  best = viterbi(grown, scores)
   there = np.flatnonzero(np.diff(grown.node_offsets) > 0)
-  roots = held.best[grown.node_offsets[there + 1] - 1]
-  edges = viterbi.derivation_edges(grown, held, roots)
-  strings = edge_selection.same_words(
-    model, result.source, viterbi.spell(model, grown, held, roots)
+  roots = best.back[grown.node_offsets[there + 1] - 1]
+  edges, strings = best_derivations(
+    grown,
+    best,
+    roots,
+    strings=kbest.edge_strings(model, result.source, grown),
   )
   total = np.array([grown.score[row].sum() for row in _rows(edges)])
-  found = KBest(
+  found = DerivationLists(
     offsets=np.arange(len(there) + 1),
     score=total,
-    edges=Ragged(flat=edges.flat.astype(np.int32), offsets=edges.offsets),
+    edges=edges,
     words=strings,
   )
   return found, strings, there

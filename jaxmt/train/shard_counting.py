@@ -14,15 +14,14 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode.chart import augmentations, decoder, search
+from jaxmt.decode.chart import augmentations, beam_forest, decoder, search
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.decoder import Prepared, Result
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.provenance import Provenance
-from jaxmt.hypergraph import forest as forest_lib
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest
 from jaxmt.lm import automaton
 from jaxmt.lm.automaton import NgramAutomaton
 from jaxmt.text import ragged
@@ -328,7 +327,7 @@ def count(
 
 def count_batch(work: Work, result: Result) -> Counted:
   """Extracts the forests of a searched batch, selects and counts."""
-  forest = forest_lib.extract(work.model, result)
+  forest = beam_forest.extract(work.model, result)
   references = ragged.select(work.bitext.references, result.rows)
   chosen = choose(work, result.source, forest, references)
   return count(work, result.rows, forest, chosen)

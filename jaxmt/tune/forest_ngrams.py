@@ -17,8 +17,7 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.hypergraph import forest_prune
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest, prune
 from jaxmt.metrics import base, reference_trie, text
 from jaxmt.text.kernels import njit
 from jaxmt.tune.forest_pool import ForestPool
@@ -34,7 +33,7 @@ class NgramForests:
   """Split forests of B sentences: E edges of E' edges of the decoder.
 
   Attributes:
-    forest: the structure; its scores and rules are not used.
+    forest: the structure; its scores are 0.
     edge: the decoder's edge of each edge, int64 `[E]`.
     statistics: what each edge adds to the matches (not clipped) and to the
       number of n-grams, n = 1..4 each, int16 `[E, 8]`.
@@ -80,7 +79,7 @@ def split(pool: ForestPool, *, max_edges: int = MAX_EDGES) -> NgramForests:
     if waiting:
       sizes = np.diff(forest.edge_offsets[forest.node_offsets])
       sizes[waiting] //= 2
-      forest, which = forest_prune.prune(forest, edges=sizes)
+      forest, which = prune(forest, edges=sizes)
       kept = kept[which]
       pruned.update(waiting)
   return _joined(parts, spelled.forest.tails.shape[1], len(pruned))
@@ -110,9 +109,6 @@ def _joined(parts, arity, pruned) -> NgramForests:
   nodes = np.concatenate([[0], np.cumsum([len(p[0]) - 1 for p in parts])])
   edges = np.concatenate([[0], np.cumsum([len(p[1]) for p in parts])])
   join = lambda rows, empty: np.concatenate([empty, *rows])
-  total = int(edges[-1])
-  zero = np.zeros(total, np.int32)
-  blank = np.zeros(int(nodes[-1]), np.int32)
   shift = zip(parts, nodes[:-1].tolist(), edges[:-1].tolist(), strict=True)
   offsets, tails = [np.zeros(1, np.int64)], [np.zeros((0, arity), np.int32)]
   for part, node, edge in shift:
@@ -122,16 +118,8 @@ def _joined(parts, arity, pruned) -> NgramForests:
     forest=Forest(
       node_offsets=nodes.astype(np.int64),
       edge_offsets=np.concatenate(offsets),
-      begin=blank,
-      end=blank,
-      label=blank,
-      rank=blank,
-      rule=zero,
       tails=np.concatenate(tails),
-      score=zero.astype(np.float32),
-      lm=zero.astype(np.float32),
-      matched=zero,
-      mismatched=zero,
+      score=np.zeros(int(edges[-1]), np.float32),
     ),
     edge=join([part[2] for part in parts], np.zeros(0, np.int64)),
     statistics=join(

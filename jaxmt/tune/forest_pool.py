@@ -12,8 +12,7 @@ import numpy as np
 from jaxmt.decode import portable_forest
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.portable_forest import SpelledForest
-from jaxmt.hypergraph import forest_prune
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest, prune
 from jaxmt.metrics import base, text
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune.pool import find_metric
@@ -69,7 +68,7 @@ def pruned(
   """
   if density > 0:
     wanted = np.ceil(density * source.ids.lengths).astype(np.int64)
-    forest, _ = forest_prune.prune(forest, edges=wanted)
+    forest, _ = prune(forest, edges=wanted)
   return portable_forest.spell(model, source, forest)
 
 

@@ -10,16 +10,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, kbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.model import Model, Units
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.features import sparse, string_templates
-from jaxmt.hypergraph import forest, kbest
-from jaxmt.hypergraph.forest import Forest
+from jaxmt.hypergraph import Forest
 from jaxmt.lm import automaton
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune import forest_pool, sparse_decoding
@@ -121,7 +120,7 @@ def make_decode(
     parts, forests = [], []
     for batch in decoder.decode(now, chosen, config=config, lm=lm, mesh=mesh):
       for part in batch:
-        grown = forest.extract(now, part)
+        grown = beam_forest.extract(now, part)
         parts.append(
           _candidates(now, part, grown, numbers, size=size, unique=unique)
         )

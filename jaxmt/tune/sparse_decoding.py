@@ -16,8 +16,7 @@ from jaxmt.features import rule_templates, selection, sparse
 from jaxmt.features.rule_templates import Applications, TemplateConfig
 from jaxmt.features.sparse import SparseRows
 from jaxmt.features.string_templates import NGRAMS
-from jaxmt.hypergraph.forest import Forest
-from jaxmt.hypergraph.kbest import KBest
+from jaxmt.hypergraph import DerivationLists, Forest
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune.kbest import Candidates
 
@@ -37,15 +36,15 @@ def of_edges(forest: Forest, edges: np.ndarray) -> Applications:
   """Returns the applications of some edges of a forest."""
   head = np.searchsorted(forest.edge_offsets, edges, side="right") - 1
   return Applications(
-    rule=forest.rule[edges],
-    begin=forest.begin[head],
-    end=forest.end[head],
+    rule=forest.edges.rule[edges],
+    begin=forest.nodes.begin[head],
+    end=forest.nodes.end[head],
     sentence=np.searchsorted(forest.node_offsets, head, side="right") - 1,
   )
 
 
 def kbest_rows(
-  model: Model, source: Source, forest: Forest, found: KBest
+  model: Model, source: Source, forest: Forest, found: DerivationLists
 ) -> tuple[SparseRows, tuple[str, ...]]:
   """Returns the sparse features of the D derivations of a k-best list.
 

@@ -7,6 +7,7 @@ import pytest
 
 from jaxmt.decode import derivation
 from jaxmt.decode.edge_features import edge_features
+from jaxmt.hypergraph import select
 from tests.reference import forests
 
 
@@ -18,7 +19,8 @@ def to_derivations(made, chosen):
     rows = edges[1:]  # the goal is not a node of a derivation
     for edge in rows:
       head = int(np.searchsorted(made.edge_offsets, edge, side="right")) - 1
-      columns.append([made.rule[edge], made.begin[head], made.end[head], head])
+      begin, end = made.nodes.begin[head], made.nodes.end[head]
+      columns.append([made.edges.rule[edge], begin, end, head])
     offsets.append(first + len(rows))
   table = np.array(columns, np.int32).reshape(-1, 4)
   child = np.full((len(table), made.tails.shape[1]), -1, np.int32)
@@ -49,7 +51,7 @@ def to_derivations(made, chosen):
 def check(model, source, made, seed):
   """Values times weights are scores, their sums those of derivations."""
   values = edge_features(model, source, made)
-  assert values.shape == (len(made.rule), len(model.feature_names))
+  assert values.shape == (made.num_edges, len(model.feature_names))
   weights = np.array([model.weights.get(n, 0) for n in model.feature_names])
   np.testing.assert_allclose(values @ weights, made.score, atol=2e-5)
   rng = np.random.default_rng(seed)
@@ -89,19 +91,13 @@ def test_search_features_may_be_columns_of_the_table():
   model = dataclasses.replace(model, table=table)
   values = edge_features(model, source, made)
   match = model.feature_names.index("Match")
-  goal = made.rule == len(table)
-  np.testing.assert_array_equal(values[:, match], made.matched + ~goal)
+  goal = made.edges.rule == len(table)
+  np.testing.assert_array_equal(values[:, match], made.edges.matched + ~goal)
 
 
 def test_no_edges():
   _, model, source, made = forests.decoded(0)
-  none = dataclasses.replace(
-    made,
-    **{
-      name: getattr(made, name)[:0]
-      for name in ("rule", "tails", "score", "lm", "matched", "mismatched")
-    },
-  )
+  none, _ = select(made, [])
   assert edge_features(model, source, none).shape == (
     0,
     len(model.feature_names),

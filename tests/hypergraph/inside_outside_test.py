@@ -13,7 +13,13 @@ from jax import test_util
 from jax.sharding import PartitionSpec
 
 from jaxmt.decode.edge_features import edge_features
-from jaxmt.hypergraph import device_layout, inside_outside, semirings
+from jaxmt.hypergraph import (
+  device_layout,
+  inside_outside,
+  log_totals,
+  marginals,
+  semirings,
+)
 from jaxmt.runtime import parallel
 from tests.reference import forests
 
@@ -131,10 +137,7 @@ def check_passes(made):
   laid, scores, left, right = inputs(made)
   found = jax.tree.map(np.asarray, compiled(laid, scores, left, right))
   checked = check(made, found, scores, left, right)
-  posteriors, totals = inside_outside.posteriors(made)
-  np.testing.assert_allclose(totals, found["log"][: len(made)], atol=1e-4)
-  edges = len(made.rule)
-  np.testing.assert_allclose(posteriors, found["marginals"][:edges], atol=1e-4)
+  edges = made.num_edges
   assert not found["marginals"][edges:].any()
   return checked
 
@@ -163,7 +166,7 @@ def test_forests_of_joint_grammars(order):
 
 def check_expectations(one):
   """Totals are sums over all derivations, marginals expect their features."""
-  posteriors, totals = inside_outside.posteriors(one.made)
+  posteriors, totals = marginals(one.made), log_totals(one.made)
   values = edge_features(one.model, one.source, one.made)
   owner = np.searchsorted(one.made.node_offsets, one.made.heads, side="right")
   names = ("score", "Match", "Mismatch", "Glue", "PassThrough", "WordPenalty")
@@ -193,38 +196,14 @@ def test_random_forests(seed):
   laid, scores, left, right = inputs(made)
   found = jax.tree.map(np.asarray, compiled(laid, scores, left, right))
   check(made, found, scores, left, right)
-  loose = np.isneginf(found["log outside"][: len(made.begin)])
+  loose = np.isneginf(found["log outside"][: made.num_nodes])
   np.testing.assert_array_equal(
-    found["marginals"][: len(made.rule)] == 0, loose[made.heads]
+    found["marginals"][: made.num_edges] == 0, loose[made.heads]
   )
 
 
-def test_scale_and_scores_of_posteriors():
-  made = forests.random_forest(4, sentences=3, nodes=5)
-  got = inside_outside.posteriors(made, scale=0.5)
-  halved = inside_outside.posteriors(made, 0.5 * made.score)
-  np.testing.assert_allclose(got[0], halved[0], rtol=1e-12)
-  counts = [len(every) for every in forests.enumerated(made)]
-  flat = inside_outside.posteriors(made, scale=0.0)
-  with np.errstate(divide="ignore"):
-    np.testing.assert_allclose(flat[1], np.log(counts), rtol=1e-12)
-  # Without one of its edges.
-  every = next(every for every in forests.enumerated(made) if len(every) > 1)
-  dropped = every[0][-1]
-  scores = made.score.astype(np.float64)
-  scores[dropped] = -np.inf
-  for scale in (0.0, 1.0):
-    posteriors, _ = inside_outside.posteriors(made, scores, scale=scale)
-    assert posteriors[dropped] == 0
-    assert np.isfinite(posteriors).all()
-
-
-def test_wrong_arguments():
+def test_sizes_that_are_too_small():
   made = forests.random_forest(0)
-  with pytest.raises(ValueError, match="edges"):
-    inside_outside.posteriors(made, np.zeros(len(made.rule) + 1))
-  with pytest.raises(ValueError, match="negative"):
-    inside_outside.posteriors(made, scale=-1.0)
   small = dataclasses.replace(SIZES, edges=1)
   with pytest.raises(ValueError, match="fit"):
     device_layout.lay_out(made, tile=TILE, sizes=small)
@@ -266,15 +245,12 @@ def test_memory_of_the_gradient_is_linear():
   size = 400
   base = forests.random_forest(2, sentences=1, nodes=1)
   tails = np.repeat(np.arange(-1, size - 1), 2).astype(np.int32)[:, None]
-  zeros = np.zeros(size, np.int32)
   chain = dataclasses.replace(
     base,
     node_offsets=np.array([0, size], np.int64),
     edge_offsets=np.arange(0, 2 * size + 1, 2),
     tails=tails,
-    **{name: zeros for name in ("begin", "end", "label", "rank")},
     score=np.zeros(2 * size, np.float32),
-    rule=np.zeros(2 * size, np.int32),
   )
   laid = device_layout.lay_out(chain, tile=16)
   assert len(laid.edge_tiles.start) >= size
@@ -347,34 +323,22 @@ def test_padding_and_batching_change_nothing():
       )
   # Every sentence by itself.
   for row in range(len(one)):
-    low, high = one.node_offsets[row : row + 2]
-    edges = slice(one.edge_offsets[low], one.edge_offsets[high])
-    tails = one.tails[edges]
-    single = dataclasses.replace(
-      one,
-      node_offsets=np.array([0, high - low], np.int64),
-      edge_offsets=one.edge_offsets[low : high + 1] - one.edge_offsets[low],
-      begin=one.begin[low:high],
-      tails=np.where(tails >= 0, tails - low, -1).astype(np.int32),
-      rule=one.rule[edges],
-      score=one.score[edges],
-    )
-    got = compiled(*inputs(single))
+    edges = slice(*one.edge_cuts[row : row + 2])
+    got = compiled(*inputs(one[row]))
     for name in ("log", "max", "count", "kbest"):
       np.testing.assert_allclose(
         got[name][0], want[name][row], atol=1e-5, err_msg=name
       )
     np.testing.assert_allclose(
-      got["marginals"][: len(tails)], want["marginals"][edges], atol=1e-5
+      got["marginals"][: edges.stop - edges.start],
+      want["marginals"][edges],
+      atol=1e-5,
     )
 
 
 def test_no_derivations_at_all():
   none = forests.random_forest(0, sentences=3, nodes=0)
-  assert len(none.rule) == 0
-  posteriors, totals = inside_outside.posteriors(none)
-  assert posteriors.shape == (0,)
-  assert (totals == -np.inf).all()
+  assert none.num_edges == 0
   laid = inside_outside.lay_out(none, tile=16)
   scores = jnp.zeros(0)
   found = jax.jit(little)(laid, scores)

@@ -391,7 +391,7 @@ def test_formats_threshold_and_diversity(tmp_path):
     assert {"Lex:das_the", "Shape:T/T"} < {*lists[name].names}
   assert texts["travatar"] == texts["joshua"] == texts["cdec"]
   # A threshold prunes hypotheses, and so the lists of what is left.
-  nodes = {name: len(made.forest.begin) for name, made in forests.items()}
+  nodes = {name: made.forest.num_nodes for name, made in forests.items()}
   assert nodes["joshua"] < nodes["travatar"] == nodes["cdec"]
   assert len(lists["joshua"]) < len(lists["travatar"])
   first = {

@@ -5,11 +5,11 @@ import functools
 
 import numpy as np
 
-from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
-from jaxmt.hypergraph import forest
+from jaxmt.hypergraph import Forest
 from jaxmt.lm import automaton
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
@@ -33,7 +33,7 @@ def decoded(seed, *, order=3, arity=2, **options):
     seed, order=order, arity=arity, tree_rules=4 if arity > 2 else 0, **options
   )
   model, result = decode(case, arity=arity)
-  return case, model, result.source, forest.extract(model, result)
+  return case, model, result.source, beam_forest.extract(model, result)
 
 
 def decode(case, *, arity, copy="unknown"):
@@ -79,7 +79,7 @@ class Joint:
   model: Model
   source: Source
   best: Derivations
-  made: forest.Forest
+  made: Forest
   every: list[list[tuple]]
   wide: list[int]
 
@@ -97,7 +97,7 @@ def joint(seed, *, order):
     model=model,
     source=result.source,
     best=result.best(),
-    made=forest.extract(model, result),
+    made=beam_forest.extract(model, result),
     every=[enumerate_case(case, row, copy=copy) for row in rows],
     wide=[cases.widest(case, row, copy=copy) for row in rows],
   )
@@ -121,8 +121,9 @@ def random_forest(
 ):
   """Forests without grammar or words: nodes with up to `fan` edges each.
 
-  Some sentences have no derivation at all. If `disjoint`, no derivation uses a
-  node twice, so that no two consist of the same edges.
+  Nodes and edges are annotated with their numbers. Some sentences have no
+  derivation at all. If `disjoint`, no derivation uses a node twice, so that no
+  two consist of the same edges.
   """
   rng = np.random.default_rng(seed)
   node_offsets, edge_offsets, tails = [0], [0], []
@@ -148,20 +149,13 @@ def random_forest(
       edge_offsets.append(len(tails))
     node_offsets.append(first + size)
   edges, total = len(tails), node_offsets[-1]
-  zeros = lambda size, kind: np.zeros(size, kind)
-  return forest.Forest(
+  return Forest(
     node_offsets=np.array(node_offsets, np.int64),
     edge_offsets=np.array(edge_offsets, np.int64),
-    begin=zeros(total, np.int32),
-    end=zeros(total, np.int32),
-    label=zeros(total, np.int32),
-    rank=zeros(total, np.int32),
-    rule=np.arange(edges, dtype=np.int32),
     tails=np.array(tails, np.int32).reshape(edges, arity),
     score=rng.normal(size=edges).astype(np.float32),
-    lm=zeros(edges, np.float32),
-    matched=zeros(edges, np.int32),
-    mismatched=zeros(edges, np.int32),
+    nodes=np.arange(total),
+    edges={"number": np.arange(edges)},
   )
 
 

@@ -118,7 +118,7 @@ def work(model, bitext, config, search=SEARCH):
 
 def forests(model, bitext, config, search=SEARCH):
   """`(result, forest)` of one search over the whole bitext."""
-  from jaxmt.hypergraph import forest as forest_lib
+  from jaxmt.decode.chart import beam_forest
   from jaxmt.lm import automaton
 
   made = work(model, bitext, config, search)
@@ -131,4 +131,4 @@ def forests(model, bitext, config, search=SEARCH):
     automaton.to_device(model.lm),
     inputs=shard_counting.inputs(made, parts, prepared),
   )
-  return result, forest_lib.extract(model, result)
+  return result, beam_forest.extract(model, result)

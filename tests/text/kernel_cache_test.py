@@ -139,7 +139,7 @@ def test_a_users_choice_is_used(tmp_path):
 def test_importing_makes_no_file_and_sets_no_variable(tmp_path):
   program = (
     "import os; before = dict(os.environ)\n"
-    "import jaxmt.decode.model, jaxmt.hypergraph.kbest\n"
+    "import jaxmt.decode.model, jaxmt.hypergraph.kbest_lists\n"
     "assert dict(os.environ) == before"
   )
   environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}

@@ -5,10 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt.decode import kbest
 from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
-from jaxmt.hypergraph import forest_posteriors, kbest
+from jaxmt.hypergraph import marginals
 from jaxmt.train import baselines, learn_model, learn_theta
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
@@ -41,7 +42,7 @@ def forced_counts(model, bitext, weigh):
   found = force.force(model, bitext.source, list(bitext.lines))
   weights = weigh(found.forest)
   total = np.zeros(len(model.table) + 1)
-  rule = found.forest.rule
+  rule = found.forest.edges.rule
   np.add.at(total, np.minimum(rule, len(model.table)), weights)
   return total[:-1], found.reached
 
@@ -49,7 +50,7 @@ def forced_counts(model, bitext, weigh):
 def viterbi(model, bitext):
   def weigh(forest):
     best = kbest.best(model, bitext.source, forest, size=1)
-    weights = np.zeros(len(forest.rule))
+    weights = np.zeros(forest.num_edges)
     weights[best.edges.flat] = 1.0
     return weights
 
@@ -75,7 +76,7 @@ def test_likelihood_trains_on_the_derivations_of_the_references(world, counts):
   scaled = learn_theta.scaled(model, CONFIG.scale)
   weigh = viterbi(scaled, bitext)
   if counts != "viterbi":
-    weigh = lambda forest: forest_posteriors.posteriors(forest)[0]
+    weigh = marginals
   want, _ = forced_counts(scaled, bitext, weigh)
   np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-6)
 

@@ -37,7 +37,7 @@ def test_contributions_sum_edges_by_rule(world):
   for row in range(len(bitext)):
     want = np.zeros(size)
     for edge in np.flatnonzero(sentence == row):
-      rule = forest.rule[edge]
+      rule = forest.edges.rule[edge]
       if rule != size:
         want[rule if rule < size else model.copy_rule] += chosen.weights[edge]
     got = np.zeros(size)
@@ -49,7 +49,7 @@ def test_contributions_sum_edges_by_rule(world):
 
 def test_posterior_counts_sum_to_the_expected_number_of_rules(world):
   model, bitext, forest, chosen, made = world
-  below = forest.rule != len(model.table)
+  below = forest.edges.rule != len(model.table)
   want = np.bincount(
     np.repeat(
       np.arange(len(forest)),

@@ -5,16 +5,27 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt.decode import kbest
 from jaxmt.decode.forced import forced as force
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
 from jaxmt.grammar.table import Kind
-from jaxmt.hypergraph import forest_posteriors, kbest
-from jaxmt.text.ragged import Ragged
-from jaxmt.train import derivation_losses, edge_selection, viterbi
+from jaxmt.hypergraph import (
+  best_derivations,
+  marginals,
+  root_edges,
+  sum_values,
+  viterbi,
+)
+from jaxmt.train import derivation_losses, edge_selection
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
 FREE = ThetaConfig(constraint=100.0, k=3, margin=2, cost=2.0)
+
+
+def spell(model, source, forest, held, edges):
+  strings = kbest.edge_strings(model, source, forest)
+  return best_derivations(forest, held, edges, strings=strings)[1]
 
 
 def every(model, bitext, forest):
@@ -23,7 +34,7 @@ def every(model, bitext, forest):
 
 
 def exact_scores(bitext, forest, found, config):
-  score = kbest.features(found, forest.score)
+  score = sum_values(found.edges, forest.score)
   score -= config.alpha1 * edge_selection.beam_losses(
     forest, found.edges, config
   )
@@ -84,17 +95,21 @@ def hypothesis_scores(model, result, forest):
   )
   cells = dict(zip(keys, result.layout.cell, strict=True))
   # A hypothesis is the best of its candidates by augmented score.
-  held = viterbi.keep(forest, forest.augmented)
-  paths = viterbi.derivation_edges(forest, held, held.best)
+  held = viterbi(forest, forest.edges.augmented)
+  paths, _ = best_derivations(forest, held, held.back)
   size = len(model.table)
   glue = np.append(model.table.kind == Kind.GLUE, [False, False])
   node_row = np.searchsorted(
     forest.node_offsets, np.arange(len(paths)), "right"
   )
   for node in range(len(paths)):
-    rule = forest.rule[forest.edge_offsets[node]]
+    rule = forest.edges.rule[forest.edge_offsets[node]]
     category = GLUE if glue[min(rule, size + 1)] else ORDINARY
-    span = (node_row[node] - 1, forest.begin[node], forest.end[node])
+    span = (
+      node_row[node] - 1,
+      forest.nodes.begin[node],
+      forest.nodes.end[node],
+    )
     if rule == size:  # the goal
       yield None, None
       continue
@@ -111,7 +126,7 @@ def test_ranks_are_those_among_the_scores_of_the_beam(weights):
   model, bitext = tiny.make(**weights)
   config = dataclasses.replace(FREE, alpha1=0.3, alpha2=1.0)
   result, forest = tiny.forests(model, bitext, config)
-  loss, tied = np.zeros(len(forest.rank)), 0
+  loss, tied = np.zeros(forest.num_nodes), 0
   for node, (scores, own) in enumerate(
     hypothesis_scores(model, result, forest)
   ):
@@ -133,12 +148,12 @@ def test_search_and_selection_agree_on_ties():
   model, bitext = tiny.make(**FLAT)
   config = dataclasses.replace(FREE, alpha1=0.4, alpha2=0.0)
   _, forest = tiny.forests(model, bitext, config)
-  held = viterbi.keep(forest, forest.augmented)
-  roots, _ = viterbi.root_edges(forest)
-  paths = viterbi.derivation_edges(forest, held, roots)
+  held = viterbi(forest, forest.edges.augmented)
+  roots, _ = root_edges(forest)
+  paths, _ = best_derivations(forest, held, roots)
   want = np.add.reduceat(forest.score[paths.flat], paths.offsets[:-1])
   want -= 0.4 * edge_selection.beam_losses(forest, paths, config)
-  np.testing.assert_allclose(held.total[roots], want, atol=1e-4)
+  np.testing.assert_allclose(held.through[roots], want, atol=1e-4)
 
 
 @pytest.mark.parametrize("counts", ["viterbi", "nbest", "forest"])
@@ -150,16 +165,16 @@ def test_without_losses_it_is_plain_training_on_what_the_beam_has(
     FREE, counts=counts, alpha1=0.0, alpha2=0.0, nbest=20_000
   )
   result, forest = tiny.forests(model, bitext, config)
-  assert forest.augmented is None
+  assert forest.edges.augmented is None
   chosen = edge_selection.select(
     model, result.source, forest, bitext.references, config
   )
   if counts == "viterbi":
     first = kbest.best(model, result.source, forest, size=1)
-    want = np.zeros(len(forest.rule))
+    want = np.zeros(forest.num_edges)
     want[first.edges.flat] = 1.0
   else:  # all derivations are listed, so both are the posteriors
-    want, _ = forest_posteriors.posteriors(forest)
+    want = marginals(forest)
   np.testing.assert_allclose(chosen.weights, want, atol=1e-5)
   np.testing.assert_allclose(chosen.searched, chosen.model, atol=1e-4)
 
@@ -172,12 +187,12 @@ def test_every_sentence_counts_one_derivation(world, counts):
   chosen = edge_selection.select(
     model, result.source, forest, bitext.references, config
   )
-  roots, sentence = viterbi.root_edges(forest)
+  roots, sentence = root_edges(forest)
   mass = np.bincount(sentence, chosen.weights[roots], minlength=len(bitext))
   np.testing.assert_allclose(mass, 1.0)
   # What goes into a node comes out of it.
-  heads = np.bincount(forest.heads, chosen.weights, minlength=len(forest.rank))
-  tails = np.zeros(len(forest.rank))
+  heads = np.bincount(forest.heads, chosen.weights, minlength=forest.num_nodes)
+  tails = np.zeros(forest.num_nodes)
   for part in range(forest.tails.shape[1]):
     use = forest.tails[:, part] >= 0
     np.add.at(tails, forest.tails[use, part], chosen.weights[use])
@@ -197,7 +212,7 @@ def test_nbest_posteriors_are_those_of_exact_scores(world):
   )
   found = every(model, bitext, forest)
   exact = exact_scores(bitext, forest, found, config)
-  want = np.zeros(len(forest.rule))
+  want = np.zeros(forest.num_edges)
   for row in range(len(bitext)):
     here = range(found.offsets[row], found.offsets[row + 1])
     value = np.exp(exact[here] - exact[here].max())
@@ -217,9 +232,9 @@ def test_inadmissible_strings_are_not_used(world):
     chosen = edge_selection.select(
       model, result.source, forest, bitext.references, config
     )
-    roots, sentence = viterbi.root_edges(forest)
-    scores = forest.score if forest.augmented is None else forest.augmented
-    strings = viterbi.spell(model, forest, viterbi.keep(forest, scores), roots)
+    roots, sentence = root_edges(forest)
+    held = viterbi(forest, forest.edges.augmented)
+    strings = spell(model, result.source, forest, held, roots)
     right = derivation_losses.admissible(
       strings, bitext.references, sentence, share=0.0
     )
@@ -244,11 +259,10 @@ def test_a_large_alpha2_reaches_what_forced_decoding_reaches(world):
     model, result.source, forest, bitext.references, config
   )
   forced = force.force(model, bitext.source, list(bitext.lines))
-  roots, sentence = viterbi.root_edges(forest)
+  roots, sentence = root_edges(forest)
   used = roots[chosen.weights[roots] > 0]
-  strings = viterbi.spell(
-    model, forest, viterbi.keep(forest, forest.augmented), used
-  )
+  held = viterbi(forest, forest.edges.augmented)
+  strings = spell(model, result.source, forest, held, used)
   equal = derivation_losses.admissible(
     strings, bitext.references, sentence[chosen.weights[roots] > 0], share=0.0
   )
@@ -267,10 +281,10 @@ def test_a_large_alpha2_finds_nothing_worse_than_the_reference(world):
     model, result.source, forest, bitext.references, config
   )
   forced = force.force(model, bitext.source, list(bitext.lines))
-  held = viterbi.keep(forest, forest.augmented)
-  roots, sentence = viterbi.root_edges(forest)
+  held = viterbi(forest, forest.edges.augmented)
+  roots, sentence = root_edges(forest)
   used = chosen.weights[roots] > 0
-  strings = viterbi.spell(model, forest, held, roots[used])
+  strings = spell(model, result.source, forest, held, roots[used])
   rows = sentence[used]
   assert rows.tolist() == list(range(len(bitext)))
   loss = derivation_losses.goodness("bleu")
@@ -290,7 +304,7 @@ def test_a_sentence_without_a_near_derivation_in_its_list_is_left_out(
   model, bitext = world
   config = dataclasses.replace(FREE, counts="nbest", nbest=5)
   result, forest = tiny.forests(model, bitext, config)
-  roots = len(viterbi.root_edges(forest)[0])
+  roots = len(root_edges(forest)[0])
   near = derivation_losses.admissible
 
   def without_first(strings, references, sentence, *, share):
@@ -342,12 +356,3 @@ def test_best_bleu_takes_the_best_of_the_list(world):
     best = here.start + int(np.argmax(bleu[here]))
     edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
     assert set(edges.tolist()) == set(found.edges[best].tolist())
-
-
-def test_copied_words_are_the_words_of_the_table(world):
-  model, bitext = world
-  size = len(model.table.target_words)
-  place = bitext.source.words.index("alt")
-  rows = Ragged(flat=np.array([5, size + place]), offsets=np.array([0, 2]))
-  got = edge_selection.same_words(model, bitext.source, rows)
-  assert got.flat.tolist() == [5, size + place]  # the target has no "alt"

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, kbest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
-from jaxmt.hypergraph import kbest
-from jaxmt.train import explain, learn_model, reference_derivations, viterbi
+from jaxmt.hypergraph import viterbi
+from jaxmt.train import explain, learn_model, reference_derivations
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
@@ -68,8 +68,8 @@ def test_partial_scores_are_those_of_hypotheses(world):
   model, bitext, _ = world
   forest, best, heads = searched(world)
   got = explain.partial_scores(model, bitext.source, best)
-  held = viterbi.keep(forest, forest.score)
-  np.testing.assert_allclose(got, held.inside[heads], atol=1e-4)
+  held = viterbi(forest, forest.score)
+  np.testing.assert_allclose(got, held.score[heads], atol=1e-4)
 
 
 def test_parts_of_the_best_derivation_have_their_ranks(world):
@@ -77,8 +77,8 @@ def test_parts_of_the_best_derivation_have_their_ranks(world):
   forest, best, heads = searched(world)
   got = explain.ranks(model, bitext.source, best, config=CONFIG)
   # Equal up to hypotheses of the same score.
-  assert (got.rank <= forest.rank[heads] + 1).all()
-  assert (got.rank > forest.rank[heads] - 2).all()
+  assert (got.rank <= forest.nodes.rank[heads] + 1).all()
+  assert (got.rank > forest.nodes.rank[heads] - 2).all()
   assert (got.rank <= got.competing).all()
   assert got.rank.max() > 1
   assert got.found.all() and (got.gap >= -1e-3).all()

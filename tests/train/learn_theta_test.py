@@ -12,13 +12,12 @@ import time
 import numpy as np
 import pytest
 
+from jaxmt.decode import kbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
-from jaxmt.hypergraph import forest as forest_lib
-from jaxmt.hypergraph import kbest
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import baselines, learn_model, learn_theta
@@ -113,7 +112,7 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
   want = np.zeros(len(model.table))
   settings = DecodeConfig(search=tiny.SEARCH)
   for (result,) in decoder.decode(model, source, config=settings):
-    grown = forest_lib.extract(model, result)
+    grown = beam_forest.extract(model, result)
     size = 1 if counts == "viterbi" else 20_000
     found = kbest.best(model, result.source, grown, size=size)
     for row in range(len(grown)):

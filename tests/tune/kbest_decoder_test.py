@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from jaxmt.decode import kbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import decoder, search
+from jaxmt.decode.chart import beam_forest, decoder, search
 from jaxmt.features import sparse
-from jaxmt.hypergraph import forest, kbest
 from jaxmt.tune import kbest_decoder, loop, methods
 from tests.reference import chart_cases
 
@@ -50,7 +50,7 @@ def expected(case, weights):
     model, source, config=decoder.DecodeConfig(search=config)
   ):
     for part in batch:
-      grown = forest.extract(model, part)
+      grown = beam_forest.extract(model, part)
       found = kbest.best(model, part.source, grown, size=LIMIT, unique=True)
       texts = kbest.strings(model, part.source, found)
       for place, row in enumerate(found.sentence.tolist()):

@@ -18,6 +18,7 @@ import numpy as np
 from jaxmt.decode.chart.lm_records import Segments
 from jaxmt.grammar.match.matching import GLUE, GOAL, Matches
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import bucket
 
 NONE = np.float32(-1e30)  # finite, so that sums of several stay numbers
 POSSIBLE = np.float32(-1e29)
@@ -89,12 +90,6 @@ class Layout:
   cell: np.ndarray
   source: np.ndarray
   rules: np.ndarray
-
-
-def bucket(size: int) -> int:
-  """Rounds up to 2^k or 3·2^(k-1): few shapes, at most a third wasted."""
-  power = 1 << max(size - 1, 1).bit_length()
-  return 3 * power // 4 if size <= 3 * power // 4 else power
 
 
 def build_chart(

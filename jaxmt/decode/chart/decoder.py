@@ -30,6 +30,7 @@ from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm import automaton
 from jaxmt.lm.automaton import NgramAutomaton
+from jaxmt.text import ragged
 
 _LEAST_CELLS = 512  # small batches share one shape
 _RULES_PER_CELL = 12  # local rules a batch is given room for
@@ -135,12 +136,12 @@ def prepare(
   )
   needed = [charts.needed_sizes(m, tile=config.tile) for m in matches]
   cells, tiles, rules = np.max(needed, axis=0).tolist()
-  cells = charts.bucket(max(cells, _LEAST_CELLS))
-  tiles = max(charts.bucket(tiles), cells // 16)
-  rules = max(charts.bucket(rules), _RULES_PER_CELL * cells)
+  cells = ragged.bucket(max(cells, _LEAST_CELLS))
+  tiles = max(ragged.bucket(tiles), cells // 16)
+  rules = max(ragged.bucket(rules), _RULES_PER_CELL * cells)
   # Room for as many sentences as the cells can hold costs nothing, and batches
   # of short and of long sentences then share one shape.
-  sentences = charts.bucket(max(16, cells // 16, *map(len, sources)))
+  sentences = ragged.bucket(max(16, cells // 16, *map(len, sources)))
   built = [
     charts.build_chart(
       m,

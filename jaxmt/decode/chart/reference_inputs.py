@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt.decode.chart.accumulators import EDGE, LANE, ORDER, AugmentInputs
-from jaxmt.decode.chart.chart_layout import Chart, Layout, bucket
+from jaxmt.decode.chart.chart_layout import Chart, Layout
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, bucket
 from jaxmt.text.vocabulary import intern
 
 _NOWHERE = -2  # a reference word that no derivation can write

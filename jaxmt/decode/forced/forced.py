@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxmt.decode.forced import forced_kernel, forced_scores
+from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.provenance import Provenance
@@ -164,16 +165,17 @@ def force(
   forest = Forest(
     node_offsets=node_offsets,
     edge_offsets=row_offsets(edge_counts),
-    begin=begin,
-    end=end,
-    label=label,
-    rank=_rank(node_offsets, begin, end, category),
-    rule=edges[:, 0].copy(),
     tails=tails.astype(np.int32),
     score=none,
-    lm=none,
-    matched=none,
-    mismatched=none,
+    nodes=Spans(
+      begin=begin,
+      end=end,
+      label=label,
+      rank=_rank(node_offsets, begin, end, category),
+    ),
+    edges=RuleUses(
+      rule=edges[:, 0].copy(), lm=none, matched=none, mismatched=none
+    ),
   )
   lines = _Lines(source=source, target=target, words=words)
   reached = node_counts > 0

@@ -1,4 +1,4 @@
-"""Scores of forced forests, and of their best partial derivations."""
+"""Scores of forced forests."""
 
 import dataclasses
 
@@ -30,9 +30,9 @@ def scored(
     reference: their language model word ids, B rows.
     states: category, first and last reference word of each node, `[N]`.
   """
-  site = _column(model, source, forest.rule, lambda c: c.site)
+  site = _column(model, source, forest.edges.rule, lambda c: c.site)
   filled = (forest.tails >= 0) & (site >= 0)
-  same = filled & (forest.label[np.maximum(forest.tails, 0)] == site)
+  same = filled & (forest.nodes.label[np.maximum(forest.tails, 0)] == site)
   matched = same.sum(1).astype(np.int32)
   mismatched = (filled & ~same).sum(1).astype(np.int32)
   lm = model.lm
@@ -46,8 +46,8 @@ def scored(
   below = np.where(forest.tails >= 0, said[np.maximum(forest.tails, 0)], 0.0)
   gain = said[forest.heads] - below.sum(1)
   # The static score holds the rule's words without context; `gain` has them.
-  static = _column(model, source, forest.rule, lambda c: c.score)
-  alone = _column(model, source, forest.rule, lambda c: c.segments.score)
+  static = _column(model, source, forest.edges.rule, lambda c: c.score)
+  alone = _column(model, source, forest.edges.rule, lambda c: c.segments.score)
   match, mismatch = model.label_weights
   score = (
     static.astype(np.float64)
@@ -58,9 +58,12 @@ def scored(
   return dataclasses.replace(
     forest,
     score=score.astype(np.float32),
-    lm=gain.astype(np.float32),
-    matched=matched,
-    mismatched=mismatched,
+    edges=dataclasses.replace(
+      forest.edges,
+      lm=gain.astype(np.float32),
+      matched=matched,
+      mismatched=mismatched,
+    ),
   )
 
 
@@ -113,73 +116,4 @@ def _interval_scores(node_offsets, states, reference, table, begins):
       if category[node] == GOAL:
         gain, _ = advance(table, end_state, EOS_WORD)
         out[node] = sums[row, size] + gain
-  return out
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Partials:
-  """The best partial derivation under each of N nodes.
-
-  Attributes:
-    score: its score, float64 `[N]`.
-    edge: its topmost edge, int64 `[N]`.
-  """
-
-  score: np.ndarray
-  edge: np.ndarray
-
-
-def best_partials(forest: Forest, scores: np.ndarray | None = None) -> Partials:
-  """Finds the best partial derivation under each node.
-
-  Args:
-    forest: N nodes, E edges.
-    scores: what each edge adds, `[E]`; `forest.score` if None.
-  """
-  scores = forest.score if scores is None else scores
-  if len(scores) != len(forest.rule):
-    raise ValueError(f"{len(scores)} scores for {len(forest.rule)} edges")
-  score, edge = _best(
-    forest.edge_offsets,
-    np.ascontiguousarray(forest.tails),
-    np.ascontiguousarray(scores, np.float64),
-  )
-  return Partials(score=score, edge=edge)
-
-
-def partial_values(
-  forest: Forest, partials: Partials, values: np.ndarray
-) -> np.ndarray:
-  """Sums edge values `[E, F]` over the best partial derivations, `[N, F]`."""
-  return _sum_up(
-    np.ascontiguousarray(forest.tails),
-    partials.edge,
-    np.ascontiguousarray(values, np.float64),
-  )
-
-
-@njit
-def _best(edge_offsets, tails, scores):
-  nodes = len(edge_offsets) - 1
-  best = np.full(nodes, -np.inf)
-  which = np.full(nodes, -1, np.int64)
-  for node in range(nodes):
-    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
-      total = scores[edge]
-      for tail in tails[edge]:
-        if tail >= 0:
-          total += best[tail]
-      if which[node] < 0 or total > best[node]:
-        best[node], which[node] = total, edge
-  return best, which
-
-
-@njit
-def _sum_up(tails, which, values):
-  out = np.zeros((len(which), values.shape[1]))
-  for node in range(len(which)):
-    out[node] = values[which[node]]
-    for tail in tails[which[node]]:
-      if tail >= 0:
-        out[node] += out[tail]
   return out

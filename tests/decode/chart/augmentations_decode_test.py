@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from jaxmt.decode import derivation
-from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
-from jaxmt.hypergraph import forest
 from jaxmt.runtime import parallel
 from tests.reference import chart_augmented as oracle
 from tests.reference import chart_cases as cases
@@ -52,8 +51,9 @@ def decode(text, config=CONFIG, *, mesh=None, augmentation=None):
       best = part.best()
       words = derivation.read_off(model, best).words
       strings = derivation.strings(model, part.source, words)
-      made = forest.extract(model, part)
-      values = made.score if made.augmented is None else made.augmented
+      made = beam_forest.extract(model, part)
+      extra = made.edges.augmented
+      values = made.score if extra is None else extra
       edges = made.edge_offsets[made.node_offsets]
       for place, row in enumerate(part.rows.tolist()):
         own = values[edges[place] : edges[place + 1]]

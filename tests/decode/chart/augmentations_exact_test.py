@@ -5,10 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
-from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode import derivation, forest_annotation
+from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
-from jaxmt.hypergraph import forest
 from tests.reference import chart_augmented as oracle
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
@@ -71,7 +70,7 @@ def decode(model, source, augmentation, references):
   rows = np.asarray(result.beams.accumulators)[root, rank]
   losses = np.ascontiguousarray(rows[:, -1]).view(np.float32)
   found = list(zip(augmented.max(1), losses, texts, strict=True))
-  return result, forest.extract(model, result), found
+  return result, beam_forest.extract(model, result), found
 
 
 def compete(case, row, reference):
@@ -174,7 +173,7 @@ def test_hope_and_fear_are_the_true_argmax(name, sign, order):
 def unfold(made, node):
   """Sums of `augmented` over every derivation under a node."""
   for edge in range(made.edge_offsets[node], made.edge_offsets[node + 1]):
-    totals = [made.augmented[edge]]
+    totals = [made.edges.augmented[edge]]
     for tail in made.tails[edge]:
       if tail >= 0:
         below = list(unfold(made, tail))
@@ -220,12 +219,12 @@ def test_a_large_weight_finds_the_reference():
 
 def viterbi(made):
   """Value of each node and the best edges of each sentence, by `augmented`."""
-  value, choice = np.zeros(len(made.begin)), []
+  value, choice = np.zeros(made.num_nodes), []
   for node in range(len(value)):
     edges = np.arange(made.edge_offsets[node], made.edge_offsets[node + 1])
     tails = made.tails[edges]
     below = np.where(tails >= 0, value[tails], 0.0).sum(1)
-    totals = made.augmented[edges] + below
+    totals = made.edges.augmented[edges] + below
     value[node] = totals.max()
     choice.append(edges[totals.argmax()])
 
@@ -254,7 +253,7 @@ def test_viterbi_on_the_forest_is_the_augmented_best(state):
       root = made.node_offsets[row + 1] - 1
       np.testing.assert_allclose(value[root], augmented, atol=TOLERANCE)
       nodes = slice(best.offsets[row], best.offsets[row + 1])
-      ranks = forest.ranks_of(made, chosen[row])
+      ranks = forest_annotation.derivation_ranks(made, chosen[row])
       spans = np.stack([best.begin[nodes], best.end[nodes]], axis=1)
       np.testing.assert_array_equal(ranks[:, :2], spans)
       losses.append(loss)

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, kbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import decoder, exact
+from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.errors import InputError
 from jaxmt.features import rule_templates, sparse
-from jaxmt.hypergraph import forest, kbest
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune import kbest_decoder, sparse_decoding
 from tests.reference import chart_cases as cases
@@ -65,7 +64,7 @@ def make_case(seed):
 
 def decode(model, source):
   ((result,),) = decoder.decode(model, source, config=CONFIG)
-  grown = forest.extract(model, result)
+  grown = beam_forest.extract(model, result)
   return result, grown
 
 

@@ -3,18 +3,18 @@
 import collections
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 
-from jaxmt.decode import edge_features
+from jaxmt.decode import edge_features, kbest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import exact
 from jaxmt.decode.forced import forced as force
-from jaxmt.decode.forced import forced_scores
 from jaxmt.decode.forced.forced import ForceConfig
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.provenance import Provenance
-from jaxmt.hypergraph import kbest
+from jaxmt.hypergraph import best_derivations, sum_values, viterbi
 from jaxmt.text.ragged import from_rows
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
@@ -28,9 +28,9 @@ def unfold(made, node):
     totals = [
       (
         float(made.score[edge]),
-        float(made.lm[edge]),
-        int(made.matched[edge]),
-        int(made.mismatched[edge]),
+        float(made.edges.lm[edge]),
+        int(made.edges.matched[edge]),
+        int(made.edges.mismatched[edge]),
       )
     ]
     for tail in made.tails[edge]:
@@ -193,12 +193,16 @@ def test_repeated_words_make_a_node_for_each_place():
   forced = force.force(model, source, ["a b a"])
   made = forced.forest
   assert kbest.best(model, source, made, size=9).offsets[-1] == 2
-  assert np.unique(made.begin + 10 * made.end).tolist() == [10, 30, 32]
+  assert np.unique(made.nodes.begin + 10 * made.nodes.end).tolist() == [
+    10,
+    30,
+    32,
+  ]
   for begin in (0, 2):
-    here = (made.begin == begin) & (made.end == begin + 1)
+    here = (made.nodes.begin == begin) & (made.nodes.end == begin + 1)
     intervals = list(zip(forced.first[here], forced.last[here], strict=True))
     assert sorted(intervals) == [(0, 1), (2, 3)]
-    assert sorted(made.rank[here].tolist()) == [0, 1]
+    assert sorted(made.nodes.rank[here].tolist()) == [0, 1]
 
 
 def test_repeated_substrings_do_not_loop():
@@ -324,8 +328,8 @@ def test_partial_derivations_score_as_hypotheses_do():
     references = [" ".join(max(ones, key=total)[0]) for ones in every]
     forced = force.force(model, source, references)
     made = forced.forest
-    partials = forced_scores.best_partials(made)
-    best = partials.score[made.node_offsets[1:] - 1]
+    partials = viterbi(made)
+    best = partials.score[made.roots]
     np.testing.assert_allclose(
       best, result.beams.score[root, 0], atol=TOLERANCE
     )
@@ -346,14 +350,15 @@ def test_partial_derivations_score_as_hypotheses_do():
       key = (
         int(sentence[node]),
         int(forced.category[node]),
-        int(made.begin[node]),
-        int(made.end[node]),
+        int(made.nodes.begin[node]),
+        int(made.nodes.end[node]),
       )
       assert partials.score[node] <= cells[key] + TOLERANCE
     values = edge_features.edge_features(model, source, made)
-    sums = forced_scores.partial_values(made, partials, values)
+    paths, _ = best_derivations(made, partials, partials.back)
     weights = np.array([model.weights.get(n, 0) for n in model.feature_names])
-    np.testing.assert_allclose(sums @ weights, partials.score, atol=TOLERANCE)
+    sums = sum_values(paths, values @ weights)
+    np.testing.assert_allclose(sums, partials.score, atol=TOLERANCE)
 
 
 def test_threads_and_batches_change_nothing():
@@ -374,15 +379,16 @@ def test_threads_and_batches_change_nothing():
   two = force.force(model, source, references, config=config, rules=rules)
   assert one.reason == two.reason
   assert 0 < one.reached.sum() < 90
-  for name, value in vars(one.forest).items():
-    np.testing.assert_array_equal(value, getattr(two.forest, name))
+  jax.tree.map(np.testing.assert_array_equal, one.forest, two.forest)
   row = int(np.flatnonzero(one.reached)[-1])
   alone = force.force(
     model, models.select_source(source, np.array([row])), [references[row]]
   )
   low, high = one.forest.edge_offsets[one.forest.node_offsets[row : row + 2]]
   np.testing.assert_array_equal(alone.forest.score, one.forest.score[low:high])
-  np.testing.assert_array_equal(alone.forest.rule, one.forest.rule[low:high])
+  np.testing.assert_array_equal(
+    alone.forest.edges.rule, one.forest.edges.rule[low:high]
+  )
 
 
 def test_nothing_to_do_and_uneven_input():

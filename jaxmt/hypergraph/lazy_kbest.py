@@ -1,10 +1,10 @@
-"""The compiled part of `jaxmt.chart.kbest`: lazy enumeration of a forest.
+"""Lazy enumeration of the k best derivations of a forest, compiled.
 
 Huang & Chiang (2005), "Better k-best parsing", algorithm 3. The derivations of
 a node are records in falling order of score, made when somebody asks for them:
 a record is an edge with one record of each tail, and its successors take the
-next record of one tail. A combination of ranks is reached once only, because
-a tail may advance only while the tails before it are at their first record.
+next record of one tail. A combination of ranks is reached only once, because a
+tail may advance only while the tails before it are at their first record.
 
 Counters that are passed on begin as `np.int64(0)`: a literal 0 would have the
 functions they are passed to compiled twice.
@@ -12,20 +12,18 @@ functions they are passed to compiled twice.
 
 import numpy as np
 
-from jaxmt.hypergraph.kbest_words import (
+from jaxmt.hypergraph.derivations import list_item, spell_item
+from jaxmt.hypergraph.string_sets import (
   EDGE,
   KIDS,
   LEFT,
   NEXT,
   RIGHT,
-  code,
-  deeper,
-  grown,
+  find_place,
+  hash_string,
   rehash,
-  seen_before,
-  spell,
 )
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown, grown_rows, njit
 
 # Columns of a node's state and the stages it goes through.
 _STAGE, _HEAP, _FIRST, _LAST, _POPPED, _PLACE = 0, 1, 2, 3, 4, 5
@@ -56,57 +54,17 @@ def _meld(records, scores, one, two):
 
 
 @njit
-def _larger(records, scores, hashes):
-  """The same records with room for as many again."""
-  # Loops, since assigning to slices takes seconds to compile.
-  size, width = records.shape
-  more = np.empty((2 * size, width), np.int32)
-  values = np.empty(2 * size, np.float64)
-  codes = np.empty((2 * size, 4), np.uint64)
-  for row in range(size):
-    values[row] = scores[row]
-    for column in range(width):
-      more[row, column] = records[row, column]
-    for column in range(4):
-      codes[row, column] = hashes[row, column]
-  return more, values, codes
-
-
-@njit
-def _inside(forest, first, last):
-  """Best score under each node, float64 `[last - first]`."""
-  edge_offsets, tails, score = forest[0], forest[1], forest[2]
-  best = np.empty(last - first)
-  for node in range(first, last):
-    top = -np.inf
-    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
-      total = score[edge]
-      for part in range(tails.shape[1]):
-        if tails[edge, part] < 0:
-          break
-        total += best[tails[edge, part] - first]
-      top = max(top, total)
-    best[node - first] = top
-  return best
-
-
-@njit
-def _open_node(node, first, state, used, records, scores, forest, best):
+def _open_node(node, first, state, used, records, scores, forest):
   """Puts a record of each edge of a node on its heap; returns the number."""
-  edge_offsets, tails, score = forest[0], forest[1], forest[2]
+  edge_offsets, through = forest[0], forest[3]
   heap = np.int32(-1)
   for edge in range(edge_offsets[node], edge_offsets[node + 1]):
-    total = score[edge]
-    for part in range(tails.shape[1]):
-      if tails[edge, part] < 0:
-        break
-      total += best[tails[edge, part] - first]
-    if not total > -np.inf:  # impossible, or above a node without edges
+    if not through[edge] > -np.inf:  # impossible, or above a node without edges
       continue
     for column in range(records.shape[1]):
       records[used, column] = -1
     records[used, EDGE] = edge
-    scores[used] = total
+    scores[used] = through[edge]
     heap = _meld(records, scores, heap, np.int32(used))
     used += 1
   state[node - first, _HEAP] = heap
@@ -206,7 +164,7 @@ def _append(at, state, records):
 
 
 @njit
-def _enumerate(first, last, size, unique, limit, forest, target):
+def _enumerate(first, last, size, unique, limit, forest, strings):
   """The best derivations of one sentence with nodes `first` to `last`.
 
   Returns:
@@ -214,7 +172,6 @@ def _enumerate(first, last, size, unique, limit, forest, target):
   """
   edge_offsets, tails = forest[0], forest[1]
   arity = tails.shape[1]
-  best = _inside(forest, first, last)
   state = np.full((last - first, 6), -1, np.int32)
   records = np.empty((4096, KIDS + arity), np.int32)
   scores = np.empty(4096, np.float64)
@@ -234,11 +191,13 @@ def _enumerate(first, last, size, unique, limit, forest, target):
     room = arity + 1
     if state[at, _STAGE] == _NEW:
       room += edge_offsets[node + 1] - edge_offsets[node]
-    while used + room > len(scores):
-      records, scores, hashes = _larger(records, scores, hashes)
+    if used + room > len(scores):
+      records = grown_rows(records, used + room)
+      scores = grown(scores, used + room)
+      hashes = grown_rows(hashes, used + room)
     asked = np.int64(-1)
     if state[at, _STAGE] == _NEW:
-      used = _open_node(node, first, state, used, records, scores, forest, best)
+      used = _open_node(node, first, state, used, records, scores, forest)
     elif state[at, _STAGE] == _DONE:
       asked, used = _push_successors(
         at, first, used, state, records, scores, forest
@@ -257,13 +216,12 @@ def _enumerate(first, last, size, unique, limit, forest, target):
       top -= 1
       continue
     if unique:
-      code(state[at, _POPPED], records, hashes, forest, target)
-      place, one, two, spelling = seen_before(
+      hash_string(state[at, _POPPED], records, hashes, strings)
+      place, one, two, spelling = find_place(
         state[at, _POPPED],
         node,
         (records, hashes),
-        forest,
-        target,
+        strings,
         (slots, one, two, spelling, top == 0),
       )
       if place < 0:
@@ -283,31 +241,8 @@ def _enumerate(first, last, size, unique, limit, forest, target):
 
 
 @njit
-def _preorder(record, records, tails, edges, used, stack):
-  """Appends a record's edges in preorder; returns the grown arrays."""
-  arity = tails.shape[1]
-  top = 1
-  stack[0, 0] = record
-  while top:
-    now = stack[top - 1, 0]
-    top -= 1
-    if used == len(edges):
-      edges = grown(edges, 2 * used)
-    edge = records[now, EDGE]
-    edges[used] = edge
-    used += 1
-    while top + arity > len(stack):
-      stack = deeper(stack)
-    for part in range(arity - 1, -1, -1):
-      if tails[edge, part] >= 0:
-        stack[top, 0] = records[now, KIDS + part]
-        top += 1
-  return used, edges, stack
-
-
-@njit
 def enumerate_forests(
-  sentences, node_offsets, size, unique, limit, forest, target
+  sentences, node_offsets, size, unique, limit, forest, strings
 ):
   """Enumerates the best derivations of some sentences.
 
@@ -317,9 +252,9 @@ def enumerate_forests(
     size: derivations per sentence.
     unique: whether derivations with words seen before are left out.
     limit: how many may be left out before the search gives up.
-    forest: (edge_offsets, tails, score float64, rule) of the forest.
-    target: (flat, offsets) of the rules' target sides, and the id of each
-      pass-through word.
+    forest: (edge_offsets, tails, scores of edges, best scores of edges with
+      their tails), the last two float64 `[E]`.
+    strings: `EdgeStrings.columns`.
 
   Returns:
     `(counts int64 [sentences], scores [D], ends int64 [D, 2], edges, words)`:
@@ -340,21 +275,20 @@ def enumerate_forests(
     if first == last:
       continue
     found, records, totals = _enumerate(
-      first, last, size, unique, limit, forest, target
+      first, last, size, unique, limit, forest, strings
     )
     counts[row - low] = len(found)
     for record in found:
       scores[done] = totals[record]
-      length, spelt, stack = spell(
-        record, records, forest, target, spelt, stack
+      length, spelt, stack = spell_item(
+        record, records, KIDS, strings, spelt, stack
       )
-      if num_words + length > len(words):
-        words = grown(words, 2 * (num_words + length))
+      words = grown(words, num_words + length)
       for place in range(length):
         words[num_words + place] = spelt[place]
       num_words += length
-      num_edges, edges, stack = _preorder(
-        record, records, forest[1], edges, num_edges, stack
+      num_edges, edges, stack = list_item(
+        record, records, KIDS, forest[1], edges, num_edges, stack
       )
       ends[done, 0], ends[done, 1] = num_edges, num_words
       done += 1
@@ -365,38 +299,3 @@ def enumerate_forests(
     edges[:num_edges],
     words[:num_words],
   )
-
-
-@njit
-def link_children(edge_rows, edges, tails):
-  """Children of the edges of derivations in preorder, goal edges left out.
-
-  Args:
-    edge_rows: offsets of the derivations in `edges`, int64 `[D + 1]`.
-    edges: edges in preorder, the goal first, int32 `[T]`.
-    tails: `Forest.tails`.
-
-  Returns:
-    int32 `[T - D, A]`: rows of the result itself, -1 for none.
-  """
-  arity = tails.shape[1]
-  child = np.full((len(edges) - len(edge_rows) + 1, arity), -1, np.int32)
-  stack = np.empty((64, 2), np.int64)
-  out = 0
-  for row in range(len(edge_rows) - 1):
-    top = 0
-    for _ in range(edge_rows[row] + 1, edge_rows[row + 1]):
-      if top:  # the innermost edge that still waits for a child
-        child[stack[top - 1, 0], stack[top - 1, 1]] = out
-        stack[top - 1, 1] += 1
-      if top == len(stack):
-        stack = deeper(stack)
-      stack[top, 0], stack[top, 1] = out, 0
-      top += 1
-      while top and (
-        stack[top - 1, 1] == arity
-        or tails[edges[stack[top - 1, 0] + row + 1], stack[top - 1, 1]] < 0
-      ):
-        top -= 1
-      out += 1
-  return child

@@ -1,0 +1,271 @@
+"""Derivations of forests as lists of edges, and the strings they yield.
+
+A derivation is listed as its edges in preorder: the root's edge first, then the
+derivation of its first tail, and so on.
+
+Algorithms that build derivations share their parts. They keep *items*: int32
+`[I, C + A]`. An item is an edge (column 0) with one item for each of its tails
+(columns C to C + A). The kernels here list the edges of items and spell them.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.text.kernels import grown, grown_rows, njit
+from jaxmt.text.ragged import Ragged
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EdgeStrings:
+  """What each of E edges adds to the string that a derivation yields.
+
+  A symbol is a word (0 or above) or a tail (-1 - k for tail k). Edges name one
+  of S strings of symbols. X further strings consist of one symbol each: they
+  can differ from batch to batch while `symbols` is shared by all.
+
+  Attributes:
+    row: the string of each edge, int32 `[E]`: below S a row of `symbols`, S + x
+      is the symbol `extra[x]`.
+    symbols: S rows of int32.
+    extra: int32 `[X]`.
+  """
+
+  row: np.ndarray
+  symbols: Ragged
+  extra: np.ndarray = dataclasses.field(
+    default_factory=lambda: np.zeros(0, np.int32)
+  )
+
+  @property
+  def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays for kernels: row, flat symbols, their offsets, extra."""
+    return (
+      np.ascontiguousarray(self.row, np.int32),
+      np.ascontiguousarray(self.symbols.flat, np.int32),
+      np.ascontiguousarray(self.symbols.offsets, np.int64),
+      np.ascontiguousarray(self.extra, np.int32),
+    )
+
+
+def no_strings(forest: Forest) -> EdgeStrings:
+  """Returns edge strings without any symbol: derivations yield no words."""
+  return EdgeStrings(
+    row=np.zeros(forest.num_edges, np.int32),
+    symbols=Ragged(flat=np.zeros(0, np.int32), offsets=np.zeros(2, np.int64)),
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DerivationLists:
+  """D derivations of B sentences.
+
+  Attributes:
+    offsets: sentence b's derivations are `offsets[b] : offsets[b + 1]`, int64
+      `[B + 1]`; there are none for a sentence without a forest.
+    score: their scores, float64 `[D]`.
+    edges: the edges of each in preorder, D rows of int32.
+    words: the words of each, D rows of int32; empty rows if the edges have no
+      strings.
+  """
+
+  offsets: np.ndarray
+  score: np.ndarray
+  edges: Ragged
+  words: Ragged
+
+  def __len__(self) -> int:
+    """Returns B."""
+    return len(self.offsets) - 1
+
+  @property
+  def sentence(self) -> np.ndarray:
+    """The sentence of each derivation, int64 `[D]`."""
+    return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+
+def sum_values(derivations: Ragged, values: np.ndarray) -> np.ndarray:
+  """Returns the sum of edge values over each derivation.
+
+  Args:
+    derivations: edges of D derivations, at least one edge each.
+    values: `[E, F]` or `[E]`.
+
+  Returns:
+    float64 `[D, F]` or `[D]`.
+  """
+  values = np.asarray(values)
+  if not len(derivations):
+    return np.zeros((0, *values.shape[1:]))
+  return np.add.reduceat(
+    values[derivations.flat].astype(np.float64, copy=False),
+    derivations.offsets[:-1],
+    axis=0,
+  )
+
+
+# --- kernels ------------------------------------------------------------------
+
+
+@njit
+def string_length(edge, strings):
+  """Number of symbols of an edge."""
+  row, _, offsets, _ = strings
+  which = row[edge]
+  if which < len(offsets) - 1:
+    return offsets[which + 1] - offsets[which]
+  return np.int64(1)
+
+
+@njit
+def string_symbol(edge, place, strings):
+  """A symbol of an edge."""
+  row, flat, offsets, extra = strings
+  which = row[edge]
+  if which < len(offsets) - 1:
+    return np.int64(flat[offsets[which] + place])
+  return np.int64(extra[which - len(offsets) + 1])
+
+
+@njit
+def spell_item(item, items, first, strings, words, stack):
+  """Writes the words of an item.
+
+  Args:
+    item: the item.
+    items: int32 `[I, first + A]`.
+    first: column of the first tail's item.
+    strings: `EdgeStrings.columns`.
+    words: buffer, int32.
+    stack: work space, int64 `[S, 2]`.
+
+  Returns:
+    `(number of words, words, stack)`; the buffers may have grown.
+  """
+  count, top = 0, 1
+  stack[0, 0], stack[0, 1] = item, 0
+  while top:
+    now, place = stack[top - 1, 0], stack[top - 1, 1]
+    edge = items[now, 0]
+    if place == string_length(edge, strings):
+      top -= 1
+      continue
+    stack[top - 1, 1] += 1
+    symbol = string_symbol(edge, place, strings)
+    if symbol >= 0:
+      if count == len(words):
+        words = grown(words, count + 1)
+      words[count] = symbol
+      count += 1
+      continue
+    if top == len(stack):
+      stack = grown_rows(stack, top + 1)
+    stack[top, 0], stack[top, 1] = items[now, first - 1 - symbol], 0
+    top += 1
+  return count, words, stack
+
+
+@njit
+def list_item(item, items, first, tails, edges, used, stack):
+  """Appends an item's edges in preorder.
+
+  Args:
+    item: the item.
+    items: int32 `[I, first + A]`.
+    first: column of the first tail's item.
+    tails: `Forest.tails`.
+    edges: buffer, int32; the first `used` are filled.
+    used: how many are filled.
+    stack: work space, int64 `[S, 2]`.
+
+  Returns:
+    `(used, edges, stack)`; the buffers may have grown.
+  """
+  arity = tails.shape[1]
+  top = 1
+  stack[0, 0] = item
+  while top:
+    now = stack[top - 1, 0]
+    top -= 1
+    if used == len(edges):
+      edges = grown(edges, used + 1)
+    edge = items[now, 0]
+    edges[used] = edge
+    used += 1
+    stack = grown_rows(stack, top + arity)
+    for part in range(arity - 1, -1, -1):
+      if tails[edge, part] >= 0:
+        stack[top, 0] = items[now, first + part]
+        top += 1
+  return used, edges, stack
+
+
+@njit
+def list_and_spell(chosen, items, first, tails, strings):
+  """Lists and spells some items.
+
+  Args:
+    chosen: D items.
+    items: int32 `[I, first + A]`.
+    first: column of the first tail's item.
+    tails: `Forest.tails`.
+    strings: `EdgeStrings.columns`.
+
+  Returns:
+    `(edges, words, ends int64 [D, 2])`: edges and words of all, end to end, and
+    where those of each end.
+  """
+  edges, words = np.empty(1024, np.int32), np.empty(1024, np.int32)
+  spelled = np.empty(64, np.int32)
+  stack = np.empty((64, 2), np.int64)
+  ends = np.empty((len(chosen), 2), np.int64)
+  num_edges, num_words = np.int64(0), np.int64(0)
+  for number in range(len(chosen)):
+    length, spelled, stack = spell_item(
+      chosen[number], items, first, strings, spelled, stack
+    )
+    words = grown(words, num_words + length)
+    for place in range(length):
+      words[num_words + place] = spelled[place]
+    num_words += length
+    num_edges, edges, stack = list_item(
+      chosen[number], items, first, tails, edges, num_edges, stack
+    )
+    ends[number, 0], ends[number, 1] = num_edges, num_words
+  return edges[:num_edges], words[:num_words], ends
+
+
+@njit
+def link_children(edge_rows, edges, tails):
+  """Returns the children of edges listed in preorder, root edges left out.
+
+  Args:
+    edge_rows: offsets of the derivations in `edges`, int64 `[D + 1]`.
+    edges: edges in preorder, the root's first, int32 `[T]`.
+    tails: `Forest.tails`.
+
+  Returns:
+    int32 `[T - D, A]`: rows of the result itself, -1 for none.
+  """
+  arity = tails.shape[1]
+  child = np.full((len(edges) - len(edge_rows) + 1, arity), -1, np.int32)
+  stack = np.empty((64, 2), np.int64)
+  out = 0
+  for row in range(len(edge_rows) - 1):
+    top = 0
+    for _ in range(edge_rows[row] + 1, edge_rows[row + 1]):
+      if top:  # the innermost edge that still waits for a child
+        child[stack[top - 1, 0], stack[top - 1, 1]] = out
+        stack[top - 1, 1] += 1
+      if top == len(stack):
+        stack = grown_rows(stack, top + 1)
+      stack[top, 0], stack[top, 1] = out, 0
+      top += 1
+      while top and (
+        stack[top - 1, 1] == arity
+        or tails[edges[stack[top - 1, 0] + row + 1], stack[top - 1, 1]] < 0
+      ):
+        top -= 1
+      out += 1
+  return child

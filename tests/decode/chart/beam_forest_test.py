@@ -1,0 +1,99 @@
+"""Forests of beams: what edges add up to, against the enumeration."""
+
+import numpy as np
+import pytest
+
+from jaxmt.decode.chart import beam_forest, decoder
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.lm import automaton
+from tests.reference import chart_cases as cases
+from tests.reference import chart_enumeration as enumeration
+
+CONFIG = SearchConfig(
+  beam=24,
+  pop=160,
+  corners=48,
+  taper=((48, 700),),
+  widths=(48,),
+  tile=8,
+  labels=True,
+  forest=True,
+)
+
+
+def decoded(seed):
+  case = cases.random_case(seed, order=3, arity=2, longest=4)
+  model, source = cases.to_model(case, arity=2)
+  batch = [np.arange(len(source))]
+  prepared = decoder.prepare(model, source, batch, config=CONFIG)
+  beams = decoder.run_search(
+    prepared,
+    automaton.to_device(model.lm),
+    decoder.search_weights(model),
+    config=CONFIG,
+  )[0]
+  result = decoder.Result(
+    rows=batch[0],
+    source=prepared.sources[0],
+    matches=prepared.matches[0],
+    layout=prepared.layouts[0],
+    chart=prepared.charts[0],
+    beams=beams,
+  )
+  return case, model, result
+
+
+def unfold(made, node):
+  """Every derivation under a node: (score, ln p, matched, mismatched)."""
+  for edge in range(made.edge_offsets[node], made.edge_offsets[node + 1]):
+    own = (
+      made.score[edge],
+      made.edges.lm[edge],
+      made.edges.matched[edge],
+      made.edges.mismatched[edge],
+    )
+    totals = [own]
+    for tail in made.tails[edge]:
+      if tail >= 0:
+        assert tail < node
+        below = list(unfold(made, tail))
+        totals = [
+          tuple(a + b for a, b in zip(one, two, strict=True))
+          for one in totals
+          for two in below
+        ]
+    yield from totals
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_forest_holds_every_derivation_once(seed):
+  case, model, result = decoded(seed)
+  made = beam_forest.extract(model, result)
+  for row, words in enumerate(case.sentences):
+    every = enumeration.derivations(case.rules, words, span=case.span)
+    if len(every) > 400:
+      continue
+    want = sorted(
+      (
+        cases.total(case, one, enumeration.lm_score),
+        enumeration.lm_score(case.grams, case.order, one[0]),
+        one[2],
+        one[3],
+      )
+      for one in every
+    )
+    root = made.node_offsets[row + 1] - 1
+    got = sorted(unfold(made, root))
+    assert len(got) == len(want)
+    for column, values in enumerate(zip(*want, strict=True)):
+      found = sorted(item[column] for item in got)
+      np.testing.assert_allclose(found, sorted(values), atol=5e-4)
+
+
+def test_without_candidates_there_is_no_forest():
+  _, model, result = decoded(0)
+  bare = decoder.dataclasses.replace(
+    result, beams=decoder.dataclasses.replace(result.beams, candidates=None)
+  )
+  with pytest.raises(ValueError, match="forest=True"):
+    beam_forest.extract(model, bare)
