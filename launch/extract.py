@@ -210,13 +210,15 @@ def _extract(paths, extractors, runner, scratch, path, skipped) -> int:
     path,
     parts,
     pairs,
-    labels=labels,
-    source_words=source_words,
-    target_words=target_words,
-    sentences=size,
-    alpha=FLAGS.alpha,
-    count=count,
-    runner=runner,
+    extraction.TableOptions(
+      labels=labels,
+      source_words=source_words,
+      target_words=target_words,
+      sentences=size,
+      alpha=FLAGS.alpha,
+      count=count,
+      runner=runner,
+    ),
   )
   return size
 

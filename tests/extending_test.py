@@ -6,9 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmt import align
+from jaxmt.decode import model as models
+from jaxmt.decode import nbest
+from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.features import local_features, sparse
+from jaxmt.grammar.extract import static_features
+from jaxmt.hypergraph import forest
 from jaxmt.losses import registry as losses
 from jaxmt.text import links, vocabulary
-from jaxmt.tune import loop, methods, pool_scores
+from jaxmt.tune import kbest_decoder, loop, methods, pool_scores
+from tests.reference import tiny_training as tiny
 from tests.tune import loop_test, small_pool
 
 
@@ -123,3 +131,96 @@ def test_a_tuner_from_outside():
   )
   assert methods.find("outside-search").needs == methods.LISTS
   tune_everywhere("outside-search")
+
+
+SENTENCES = ["das kleine haus ist alt", "ist das haus klein"]
+
+
+def kbest_lists(table, weights, templates=()):
+  """The 20 best of each sentence by name; their features sum to their scores.
+
+  The tuning loop's decoder has the same features.
+  """
+  weights = tiny.WEIGHTS | weights
+  model = models.make_model(table, tiny.language_model(), weights=weights)
+  source = models.make_source(model, SENTENCES)
+  config = DecodeConfig(search=tiny.SEARCH)
+  ((result,),) = decoder.decode(model, source, config=config)
+  grown = forest.extract(model, result)
+  lists = nbest.lists(model, result, grown, nbest.ListSettings(size=20))
+  vector = np.array([weights.get(name, 0.0) for name in lists.names])
+  total = sparse.dot(lists.features, vector)
+  np.testing.assert_allclose(lists.score, total, atol=1e-3)
+  decode = kbest_decoder.make_decode(
+    model, SENTENCES, config=config, size=20, unique=False, templates=templates
+  )
+  tuned = decode(weights, np.arange(2))
+  named = lambda part: [
+    {part.names[i]: round(v, 3) for i, v in zip(ids, values, strict=True)}
+    for ids, values in zip(
+      np.split(part.features.ids, part.features.offsets[1:-1]),
+      np.split(part.features.values, part.features.offsets[1:-1]),
+      strict=True,
+    )
+  ]
+  assert named(tuned) == named(lists)
+  return lists, named(lists)
+
+
+def test_a_static_feature_from_outside():
+  """Rewards rules that translate many words at once."""
+  feature = static_features.StaticFeature(
+    name="length",
+    columns=("source_length", "squared_length"),
+    values=lambda rules, corpus: rules.source.lengths[:, None] ** [1.0, 2.0],
+    start={"source_length": 0.25},
+  )
+  static_features.register(feature)
+  table = tiny.extracted(("length",)).table
+  assert table.feature_names[-2:] == feature.columns
+  assert kbest_decoder.start_weights(feature.columns) == {
+    "source_length": 0.25,
+    "squared_length": 0.0,
+  }
+  _, plain = kbest_lists(table, {})
+  _, paid = kbest_lists(table, {"squared_length": 1.0})
+  assert plain[0]["squared_length"] < paid[0]["squared_length"]
+  assert tiny.extracted().table.feature_names == table.feature_names[:-2]
+
+
+def test_a_per_application_feature_from_outside():
+  """Says which word begins the span that a rule covers, and how long it is."""
+
+  def names(application):
+    size = application.end - application.begin
+    return [f"Span:{application.sentence[application.begin]}_{size}"]
+
+  local_features.register(
+    local_features.ApplicationFeature(name="span", prefix="Span", names=names)
+  )
+  table = tiny.extracted().table
+  _, plain = kbest_lists(table, {"Span:none": 1.0}, ["span"])
+  assert plain[0].get("Span:das_3", 0.0) == 0.0
+  weights = {"Span:das_3": 9.0, "Span:ist_1": -0.5}
+  _, paid = kbest_lists(table, weights, ["span"])
+  assert paid[0]["Span:das_3"] == 1.0  # "das kleine haus"
+
+
+def test_a_per_sentence_feature_from_outside():
+  """Rewards rules with many target words in questions, elsewhere others."""
+
+  def values(table, rules, sentence):
+    lengths = table.target.lengths[rules]
+    return lengths if sentence[0] == "ist" else -lengths
+
+  local_features.register(
+    local_features.SentenceFeature(name="Verbose", values=values)
+  )
+  table = tiny.extracted().table
+  lists, named = kbest_lists(table, {"Verbose": 0.75}, ["Verbose"])
+  signs = [np.sign(row.get("Verbose", 0.0)) for row in named]
+  assert signs == np.where(lists.sentence == 0, -1.0, 1.0).tolist()
+  words = [len(line.split()) for line in lists.lines]
+  first = np.searchsorted(lists.sentence, [0, 1]).tolist()
+  plain, _ = kbest_lists(table, {"Verbose": 0.0}, ["Verbose"])
+  assert words[first[1]] >= len(plain.lines[first[1]].split())

@@ -268,13 +268,15 @@ def _extract(folder: str, output: str, options: dict) -> int:
       output,
       parts,
       pairs,
-      labels=labels,
-      source_words=source_words,
-      target_words=target_words,
-      sentences=size,
-      alpha=0.0,
-      count=count,
-      runner=runner,
+      extraction.TableOptions(
+        labels=labels,
+        source_words=source_words,
+        target_words=target_words,
+        sentences=size,
+        alpha=0.0,
+        count=count,
+        runner=runner,
+      ),
     )
   return len(native.read(output, verify=False))
 

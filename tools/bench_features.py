@@ -137,7 +137,7 @@ def run() -> list[dict]:
   seconds, _ = _timed(lambda: rule_templates.rule_scores(templates, keyed))
   out.append(_row("scores of rules", seconds, _RULES))
   seconds, _ = _timed(
-    lambda: rule_templates.edge_scores(templates, text, applied, keyed)
+    lambda: rule_templates.application_scores(templates, text, applied, keyed)
   )
   out.append(_row("scores of Word-Edges", seconds, _APPLICATIONS))
   return out + _tuning(rng, rows, names)

@@ -1,1 +1,17 @@
-"""Features: names and ids, sparse vectors, weights files, templates."""
+"""Features of derivations, by how much they know.
+
+    static           (rules, corpus) -> [R, F]        columns of the rule table
+    per sentence     (table, rules, sentence) -> [N]  scores of rules
+    per application  (application) -> names           scores of rules at spans
+    stateful         state columns, init, join, final
+
+Static features are in `jaxmt.grammar.extract.static_features`, those of
+sentences and applications in `local_features`: a record with a function, made
+known by `register`. Both modules begin with the shortest example;
+`tests/extending_test.py` has whole ones.
+
+Static features are chosen when a grammar is extracted. Features of sentences
+and applications are chosen by `--templates` in tuning, and in decoding by the
+names of weights. N-grams of the target (`string_templates`) are known to no
+search: they re-rank k-best lists.
+"""

@@ -9,9 +9,10 @@
 (survey, section 2.3.2; Word-Edges: Zhao et al. 2014, section 4.1). All of them
 are local: they depend on the rule, its span and the source sentence. So they
 take part in the search: those of the rule alone as part of its static score
-(`rule_scores`), Word-Edges as a score of the application (`edge_scores`).
-N-grams of the target (`jaxmt.features.templates`) are not local; they can only
-re-rank.
+(`rule_scores`), the others as a score of the application
+(`application_scores`). N-grams of the target (`string_templates`) are not
+local; they can only re-rank. Here are the templates that are compiled;
+`local_features` says how others are added, and they are used by the same calls.
 
 A Word-Edges feature combines some of these, written as letters:
 
@@ -33,29 +34,31 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.features import feature_keys, rule_kernels, sparse
+from jaxmt.features import (
+  feature_keys,
+  local_features,
+  rule_kernels,
+  selection,
+  sparse,
+)
 from jaxmt.features.feature_keys import KeyTable, Pieces
+from jaxmt.features.local_features import LocalFeature
 from jaxmt.features.rule_kernels import ATOMS, LITERALS, NUMBERS
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.ragged import Ragged, row_offsets
 
-TEMPLATES = ("rule", "count", "shape", "pairs", "edges")
-_PREFIXES = {
-  "rule": "Rule",
-  "count": "Count",
-  "shape": "Shape",
-  "pairs": "Lex",
-}
+TEMPLATES = local_features.COMPILED
+_OF_RULES = tuple(name for name in TEMPLATES if name != "edges")
 EDGES = tuple("fF lL fL lF fl FL bf la bF La ba c nF hF eL".split())
 _SPACE = 12  # pieces of a name besides those of the rule's symbols
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TemplateConfig:
-  """Which features there are.
+  """Which features a model has.
 
   Attributes:
-    names: of `TEMPLATES`.
+    names: of registered features, see `local_features`.
     edges: combinations of letters, for the template "edges".
     min_count: rules seen less often have no feature of their own.
   """
@@ -72,6 +75,8 @@ class RuleTemplates:
   Attributes:
     config: which templates.
     rules: columns of the table.
+    table: the rules.
+    added: the features of the config that are not compiled.
     used: which of the rule's own templates are in use, int64 `[4]`.
     pieces: parts of names: literals, combinations, labels, words.
     bases: the first piece of labels, source words, target words, and how many
@@ -84,12 +89,19 @@ class RuleTemplates:
 
   config: TemplateConfig
   rules: tuple[np.ndarray, ...]
+  table: RuleTable
+  added: tuple[LocalFeature, ...]
   used: np.ndarray
   pieces: Pieces
   bases: tuple[int, int, int, int]
   kinds: tuple[np.ndarray, np.ndarray]
   room: int
   local: Ragged
+
+  @property
+  def need_sentences(self) -> bool:
+    """Whether there are features beside the rules' own."""
+    return len(self.kinds[1]) > 0 or len(self.added) > 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,13 +110,13 @@ class Text:
 
   Attributes:
     tokens: the word of each token, B rows of numbers below P.
-    words: number of words P.
+    words: the P distinct words.
     pieces: those of the templates, then words and their characters.
     columns: see `rule_kernels.write_edge`.
   """
 
   tokens: Ragged
-  words: int
+  words: tuple[str, ...]
   pieces: Pieces
   columns: tuple[np.ndarray, ...]
 
@@ -136,15 +148,18 @@ class Applications:
 
 
 def check(config: TemplateConfig) -> None:
-  """Raises InputError for a template or a letter that does not exist."""
+  """Raises InputError for an unknown template or letter."""
+  registered = local_features.registered()
   for name in config.names:
-    if name not in TEMPLATES:
-      known = ", ".join(TEMPLATES)
-      raise InputError(f"no feature template '{name}'; there are: {known}")
+    if name not in registered:
+      known = ", ".join(registered)
+      raise InputError(
+        f"unknown feature template '{name}', not one of: {known}"
+      )
   for letters in config.edges:
     if not letters or set(letters) - set(ATOMS):
       raise InputError(
-        f"Word-Edges '{letters}': not some of the letters {ATOMS}"
+        f"Word-Edges '{letters}': expected some of the letters {ATOMS}"
       )
 
 
@@ -168,20 +183,22 @@ def parse(names: Sequence[str]) -> TemplateConfig:
 
 
 def config_of(weights: Iterable[str]) -> TemplateConfig:
-  """Returns the templates that the names of weights were made by."""
-  heads: set[str] = set()
+  """Returns the templates that the features of some weights belong to."""
+  heads: set[str] = set()  # with the colon, if there is one
   edges: dict[str, None] = {}
   for name in weights:
     head, colon, rest = name.partition(":")
     letters, more, _ = rest.partition(":")
     if head == "Edge" and more and letters and not set(letters) - set(ATOMS):
       edges[letters] = None
-    elif colon:
-      heads.add(head)
-  own = [name for name, head in _PREFIXES.items() if head in heads]
-  return TemplateConfig(
-    names=(*own, "edges") if edges else tuple(own), edges=tuple(edges)
-  )
+    elif head != "Edge":
+      heads.add(head + colon)
+  names = [
+    name
+    for name, feature in local_features.registered().items()
+    if local_features.head(feature) in heads or (name == "edges" and edges)
+  ]
+  return TemplateConfig(names=tuple(names), edges=tuple(edges))
 
 
 def is_template_weight(name: str) -> bool:
@@ -218,10 +235,15 @@ def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
   longest = table.source.lengths.max(initial=0)
   longest += table.target.lengths.max(initial=0)
   room = _SPACE + 4 * int(max(longest, len(ATOMS)))
-  used = np.array([name in config.names for name in TEMPLATES[:4]], np.int64)
+  used = np.array([name in config.names for name in _OF_RULES], np.int64)
+  registered = local_features.registered()
   made = RuleTemplates(
     config=config,
     rules=rules,
+    table=table,
+    added=tuple(
+      registered[name] for name in config.names if name not in TEMPLATES
+    ),
     used=used,
     pieces=pieces,
     bases=bases,
@@ -292,7 +314,7 @@ def make_text(
   size = len(words)
   return Text(
     tokens=tokens,
-    words=size,
+    words=tuple(words),
     pieces=feature_keys.join_pieces(
       templates.pieces, feature_keys.make_pieces([*words, *characters])
     ),
@@ -316,33 +338,52 @@ def copy_scores(
   templates: RuleTemplates, words: Sequence[str], table: KeyTable
 ) -> np.ndarray:
   """Returns the same of copying each of P words, float64 `[P]`."""
-  if not templates.used[TEMPLATES.index("pairs")]:
+  if not templates.used[_OF_RULES.index("pairs")]:
     return np.zeros(len(words))
   keys = feature_keys.keys_of([f"Lex:{word}_{word}" for word in words])
   return feature_keys.sum_rows(keys, np.arange(len(words) + 1), table)
 
 
-def edge_scores(
+def application_scores(
   templates: RuleTemplates,
   text: Text,
   applications: Applications,
   table: KeyTable,
 ) -> np.ndarray:
-  """Returns the summed weights of Word-Edges, float64 `[N]`."""
-  if not len(templates.kinds[1]):
-    return np.zeros(len(applications))
-  keys, offsets = rule_kernels.keys_of(
-    applications.stacked(),
-    templates.kinds,
-    *_rest(templates, text, used=np.zeros_like(templates.used)),
+  """Returns the summed weights of features that `rule_scores` leaves out.
+
+  These are Word-Edges and features that are not compiled; float64 `[N]`.
+  """
+  total = np.zeros(len(applications))
+  if len(templates.kinds[1]):
+    keys, offsets = rule_kernels.keys_of(
+      applications.stacked(),
+      templates.kinds,
+      *_rest(templates, text, used=np.zeros_like(templates.used)),
+    )
+    total += feature_keys.sum_rows(keys, offsets, table)
+  if templates.added:
+    sentences = _sentences(templates, text, applications)
+    total += local_features.scores(templates.added, sentences, table)
+  return total
+
+
+def _sentences(
+  templates: RuleTemplates, text: Text, applications: Applications
+) -> local_features.Sentences:
+  """What features that are not compiled read."""
+  return local_features.Sentences(
+    table=templates.table,
+    tokens=text.tokens,
+    words=text.words,
+    applications=applications.stacked(),
   )
-  return feature_keys.sum_rows(keys, offsets, table)
 
 
 def application_keys(
   templates: RuleTemplates, text: Text, applications: Applications
 ) -> Ragged:
-  """Returns the keys of all features of each application, uint64, N rows."""
+  """Returns the keys of each application's compiled features; uint64."""
   keys, offsets = rule_kernels.keys_of(
     applications.stacked(), templates.kinds, *_rest(templates, text)
   )
@@ -355,7 +396,8 @@ def extract(
   """Returns the features of each application.
 
   Returns:
-    `(rows, names)`: N sparse vectors, and names in order of first occurrence.
+    `(rows, names)`: N sparse vectors, and names in order of first occurrence,
+    those of compiled templates first.
   """
   keys = application_keys(templates, text, applications)
   _, first, ids = np.unique(keys.flat, return_index=True, return_inverse=True)
@@ -368,7 +410,11 @@ def extract(
     templates, text, applications.stacked()[row], shown - keys.offsets[row]
   )
   rows = sparse.canonical(rank[ids], np.ones(len(ids)), keys.offsets)
-  return rows, names
+  if not templates.added:
+    return rows, names
+  sentences = _sentences(templates, text, applications)
+  added = local_features.rows(templates.added, sentences)
+  return selection.join([(rows, names), *added])
 
 
 def _spell(templates, text, applications, slots) -> tuple[str, ...]:

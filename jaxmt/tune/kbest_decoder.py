@@ -18,27 +18,13 @@ from jaxmt.decode.model import Model, Units
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.features import sparse, string_templates
+from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import Forest
 from jaxmt.lm import automaton
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune import forest_pool, sparse_decoding
 from jaxmt.tune.kbest import Candidates, concatenate
 from jaxmt.tune.loop import Decode
-
-# Where tuning starts if nobody says otherwise: in the middle of what tuned
-# systems look like. Features are logs of probabilities, so most weights are
-# positive; every copied word and every label out of place costs something.
-_START = {
-  "source_given_target": 0.2,
-  "target_given_source": 0.3,
-  "rule_given_lhs": 0.05,
-  "rule_given_source": 0.1,
-  "rule_given_target": 0.05,
-  "lex_source_given_target": 0.2,
-  "lex_target_given_source": 0.2,
-  "glue": -0.1,
-  "pass_through": -5.0,
-}
 
 
 def start_weights(
@@ -48,8 +34,8 @@ def start_weights(
 
   Language model 1, word penalty -0.5 for each of its units of a word (so that
   words are rewarded, against the language model's taste for short output), 0.1
-  for a label in its place and -0.1 for another, relative frequencies and
-  lexical weights between 0.05 and 0.3, 0 for what is not known.
+  for a label in its place and -0.1 for another, for static features what their
+  records say, 0 for what is not known.
 
   Args:
     names: `Model.feature_names`.
@@ -64,7 +50,7 @@ def start_weights(
     units.mismatch: -0.1,
     units.glue: -0.1,
     units.pass_through: -5.0,
-    **_START,
+    **static_features.start_weights(),
   }
   return {name: own.get(name, 0.0) for name in names}
 

@@ -147,7 +147,9 @@ def test_scores_are_the_products_with_the_weights():
   of_rules = rule_templates.rule_scores(templates, table)
   of_copies = rule_templates.copy_scores(templates, words, table)
   static = np.concatenate([of_rules, [0.0], of_copies])
-  edges = rule_templates.edge_scores(templates, text, applications(), table)
+  edges = rule_templates.application_scores(
+    templates, text, applications(), table
+  )
   np.testing.assert_allclose(
     static[applications().rule] + edges, sparse.dot(rows, vector), atol=1e-12
   )
@@ -160,7 +162,7 @@ def test_without_some_templates_their_scores_are_zero():
   text, words = make_text(templates)
   table = feature_keys.make_table({"Lex:zzz_zzz": 1.0, "Edge:fF:zzz_zzz": 1.0})
   assert not rule_templates.copy_scores(templates, words, table).any()
-  assert not rule_templates.edge_scores(
+  assert not rule_templates.application_scores(
     templates, text, applications(), table
   ).any()
   assert not rule_templates.rule_scores(templates, table).any()

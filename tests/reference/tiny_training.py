@@ -64,8 +64,8 @@ WIDE = SearchConfig(
 
 
 @functools.cache
-def extracted():
-  """The Hiero grammar of the pairs."""
+def extracted(features=()):
+  """The Hiero grammar of the pairs, maybe with more static features."""
   source, target, links = zip(*PAIRS, strict=True)
   words = [vocabulary.build([source]), vocabulary.build([target])]
   return extraction.extract_hiero(
@@ -77,6 +77,7 @@ def extracted():
     options=HieroOptions(max_phrase=4, max_target_phrase=4, max_words=2),
     count=CountOptions(provenance=True),
     runner=Runner(kind="serial", workers=1),
+    features=features,
   )
 
 

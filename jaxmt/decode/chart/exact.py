@@ -47,8 +47,10 @@ def search_exactly(
   Raises:
     InputError: if the model has sparse features beyond those of rules alone.
   """
-  if sparse_scores.has_edges(model):
-    raise InputError("exact search cannot use weights of Word-Edges")
+  if sparse_scores.need_sentences(model):
+    raise InputError(
+      "exact search cannot use Word-Edges or other features of sentences"
+    )
   limits = dataclasses.replace(
     model.limits, applications=max(len(model.table), 1)
   )

@@ -1,7 +1,8 @@
-"""Scores of sparse features that depend on the sentence, in charts.
+"""Scores of features that depend on span or sentence, in charts.
 
 The rules' own sparse features are part of their static scores already (see
-`model.with_weights`); what is left are Word-Edges.
+`model.with_weights`). What is left are Word-Edges, and the features of
+applications and sentences that `features.local_features` describes.
 """
 
 import dataclasses
@@ -16,9 +17,9 @@ from jaxmt.grammar.match.matching import Matches
 from jaxmt.text.ragged import Ragged
 
 
-def has_edges(model: Model) -> bool:
-  """Whether the model has features that depend on the sentence."""
-  return model.templates is not None and len(model.templates.kinds[1]) > 0
+def need_sentences(model: Model) -> bool:
+  """Whether the model has features that depend on span or sentence."""
+  return model.templates is not None and model.templates.need_sentences
 
 
 def make_text(templates: RuleTemplates, source: Source) -> Text:
@@ -42,7 +43,7 @@ def of_matches(matches: Matches) -> Applications:
 def score_chart(
   model: Model, source: Source, matches: Matches, layout: Layout, chart: Chart
 ) -> Chart:
-  """Returns the chart with the scores of Word-Edges in its static scores.
+  """Returns the chart with these scores added to its static scores.
 
   Which applications a cell has was decided before, without them.
 
@@ -53,9 +54,9 @@ def score_chart(
     layout: how its cells were numbered.
     chart: the chart.
   """
-  if model.templates is None or not has_edges(model):
+  if model.templates is None or not need_sentences(model):
     return chart
-  extra = rule_templates.edge_scores(
+  extra = rule_templates.application_scores(
     model.templates,
     make_text(model.templates, source),
     of_matches(matches),

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.grammar import native
-from jaxmt.grammar.extract import extraction, ghkm, hiero
+from jaxmt.grammar.extract import extraction, ghkm, hiero, static_features
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions, Extractor
@@ -35,6 +35,8 @@ class GrammarStageConfig:
     min_count: rules seen less often are dropped, word pairs excepted.
     alpha: of add-alpha smoothing of the relative frequencies.
     provenance: keep which sentence gave which rule, for leaving one out.
+    features: static features beside the standard ones, by name (see
+      `jaxmt.grammar.extract.static_features`).
   """
 
   kind: str = "joint"
@@ -44,6 +46,7 @@ class GrammarStageConfig:
   min_count: int = 1
   alpha: float = 0.0
   provenance: bool = True
+  features: tuple[str, ...] = ()
 
 
 def check(config: GrammarStageConfig) -> None:
@@ -56,6 +59,7 @@ def check(config: GrammarStageConfig) -> None:
   try:
     hiero.check_options(config.hiero)
     ghkm.check_options(config.trees)
+    static_features.find(config.features)
   except ValueError as error:
     raise InputError(f"config key 'grammar': {error}") from error
 
@@ -123,6 +127,7 @@ def extract(
     ),
     runner=Runner(workers=2),
     alpha=config.alpha,
+    features=config.features,
   )
   values = native.to_values(made.table) | {"binarize": config.binarize}
   if made.provenance is not None:

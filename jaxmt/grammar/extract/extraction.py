@@ -1,8 +1,8 @@
 """From a word-aligned corpus to a scored rule table.
 
 Extractors find rules (`hiero.py`, `ghkm.py`), `shards.py` counts them, and here
-they become a table with its features: θ by relative frequency, lexical
-weights, indicators, glue and pass-through rules last.
+they become a table with its static features (`static_features.py`); glue and
+pass-through rules come last.
 """
 
 import dataclasses
@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jaxmt.align.lexicon import LexicalTable
 from jaxmt.grammar import lexical, native
 from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar import table as table_lib
@@ -19,12 +18,14 @@ from jaxmt.grammar.extract import (
   hiero,
   packed_rules,
   shards,
+  static_features,
   streaming_features,
 )
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT, Emission
 from jaxmt.grammar.extract.shards import CountOptions, Extractor, Shard
 from jaxmt.grammar.extract.sorted_runs import Run
+from jaxmt.grammar.extract.static_features import StaticFeature
 from jaxmt.grammar.lexical import PairCounts
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import LABELS, RuleTable
@@ -35,14 +36,37 @@ from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
 from jaxmt.text.vocabulary import Vocabulary
 
-FEATURES = streaming_features.FEATURES
-
 
 def hiero_rules(shard: Shard, *, options: HieroOptions) -> Emission:
   """The Hiero extractor of a shard."""
   return hiero.extract_rows(
     shard.source, shard.target, shard.links, options, first=shard.first
   )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableOptions:
+  """How counted rules become a table.
+
+  Attributes:
+    labels: of the rules' label ids.
+    source_words: of the source ids.
+    target_words: of the target ids.
+    sentences: the size of the corpus.
+    count: how the rules were counted.
+    runner: where rules are scored.
+    alpha: of add-alpha smoothing.
+    features: static features beside the standard ones, by name.
+  """
+
+  labels: Sequence[str]
+  source_words: Vocabulary
+  target_words: Vocabulary
+  sentences: int
+  count: CountOptions
+  runner: Runner
+  alpha: float = 0.0
+  features: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,6 +88,7 @@ def extract_hiero(
   count: CountOptions,
   runner: Runner,
   alpha: float = 0.0,
+  features: tuple[str, ...] = (),
 ) -> Extracted:
   """Extracts and scores the Hiero grammar of a corpus; see `extract`."""
   return extract(
@@ -76,6 +101,7 @@ def extract_hiero(
     count=count,
     runner=runner,
     alpha=alpha,
+    features=features,
   )
 
 
@@ -91,6 +117,7 @@ def extract(
   count: CountOptions,
   runner: Runner,
   alpha: float = 0.0,
+  features: tuple[str, ...] = (),
 ) -> Extracted:
   """Extracts and scores the grammar of a corpus in memory.
 
@@ -105,6 +132,7 @@ def extract(
     count: how to count.
     runner: where to work.
     alpha: of add-alpha smoothing.
+    features: static features beside the standard ones, by name.
   """
   labels = LABELS
   if trees is not None:
@@ -116,47 +144,38 @@ def extract(
     options=count,
     runner=runner,
   )
-  return assemble(
-    parts,
-    pairs,
+  options = TableOptions(
     labels=labels,
     source_words=source_words,
     target_words=target_words,
     sentences=len(source),
-    alpha=alpha,
     count=count,
     runner=runner,
+    alpha=alpha,
+    features=features,
   )
+  return assemble(parts, pairs, options)
 
 
 def assemble(
   parts: Iterator[Run],
   pairs: PairCounts,
-  *,
-  labels: Sequence[str],
-  source_words: Vocabulary,
-  target_words: Vocabulary,
-  sentences: int,
-  alpha: float,
-  count: CountOptions,
-  runner: Runner,
+  options: TableOptions,
 ) -> Extracted:
-  """Makes the scored table of counted rules, in memory.
+  """Returns the scored table of counted rules, in memory.
 
   Args:
     parts: settled runs in order, from `shards.count_rules`.
     pairs: counts of linked words.
-    labels: of the rules' label ids.
-    source_words: of the source ids.
-    target_words: of the target ids.
-    sentences: the size of the corpus.
-    alpha: of add-alpha smoothing.
-    count: how the rules were counted.
-    runner: where rules are scored.
+    options: see `TableOptions`.
+
+  Raises:
+    InputError: for an unknown static feature.
   """
+  chosen = static_features.find(options.features)
   tables, origins = [], [table_lib.empty_rows(0)]
   shares = [np.zeros(0, np.int64)]
-  glue = _glue(labels, source_words, target_words)
+  glue = _glue(options)
   for part in parts:
     columns = packed_rules.unpack(part.rows)
     fields = {f.name: getattr(columns, f.name) for f in _FIELDS}
@@ -169,19 +188,15 @@ def assemble(
     shares.append(part.sentence_shares)
   bounds = np.cumsum([0, *map(len, tables), len(glue)])
   table = table_lib.concatenate([*tables, glue])
-  blocks = streaming_features.score(
-    table,
-    _lexicon(pairs, source_words),
-    bounds=bounds,
-    alpha=alpha,
-    memory=count.memory,
-    runner=runner,
-  )
-  table = table_lib.with_features(table, FEATURES, np.concatenate([*blocks]))
+  blocks = _columns(table, pairs, chosen, options, bounds=bounds)
+  names = static_features.column_names(chosen)
+  table = table_lib.with_features(table, names, np.concatenate([*blocks]))
   origin = None
-  if count.provenance:
+  if options.count.provenance:
     origin = provenance_lib.from_rules(
-      table_lib.stack_rows(origins), np.concatenate(shares), number=sentences
+      table_lib.stack_rows(origins),
+      np.concatenate(shares),
+      number=options.sentences,
     )
   return Extracted(table=table, provenance=origin)
 
@@ -189,46 +204,60 @@ def assemble(
 _FIELDS = dataclasses.fields(packed_rules.RuleColumns)
 
 
-def _glue(labels, source_words, target_words) -> RuleTable:
-  glue = table_lib.glue_rules(source_words, target_words)
-  return dataclasses.replace(glue, labels=tuple(labels))
+def _glue(options: TableOptions) -> RuleTable:
+  glue = table_lib.glue_rules(options.source_words, options.target_words)
+  return dataclasses.replace(glue, labels=tuple(options.labels))
 
 
-def _lexicon(pairs: PairCounts, source_words: Vocabulary) -> LexicalTable:
-  return lexical.estimate_lexicon(pairs, source_size=len(source_words))
+def _columns(
+  table: RuleTable,
+  pairs: PairCounts,
+  chosen: Sequence[StaticFeature],
+  options: TableOptions,
+  *,
+  bounds: np.ndarray,
+  allocate: Allocate = array_folder.in_memory,
+) -> Iterator[np.ndarray]:
+  """The columns of the table's blocks; see `streaming_features.score`."""
+  return streaming_features.score(
+    table,
+    chosen,
+    lexical.estimate_lexicon(pairs, source_size=len(options.source_words)),
+    bounds=bounds,
+    alpha=options.alpha,
+    memory=options.count.memory,
+    runner=options.runner,
+    allocate=allocate,
+  )
 
 
 def write(
   path: str,
   parts: Iterator[Run],
   pairs: PairCounts,
-  *,
-  labels: Sequence[str],
-  source_words: Vocabulary,
-  target_words: Vocabulary,
-  sentences: int,
-  alpha: float,
-  count: CountOptions,
-  runner: Runner,
+  options: TableOptions,
 ) -> None:
   """Like `assemble`, but straight into the table's own format at `path`.
 
-  Rules and all that is kept for each of them go to disk part by part.
+  Rules and all that is stored for each of them go to disk part by part.
 
   Raises:
-    ValueError: if `count` names no folder to spill to.
+    ValueError: if `options.count` names no folder to spill to.
+    InputError: for an unknown static feature.
   """
-  if count.spill is None:
+  spill = options.count.spill
+  if spill is None:
     raise ValueError("writing needs a folder to spill to")
-  on_disk = functools.partial(array_folder.scratch_array, count.spill)
-  glue = _glue(labels, source_words, target_words)
+  chosen = static_features.find(options.features)
+  on_disk = functools.partial(array_folder.scratch_array, spill)
+  glue = _glue(options)
   with (
-    array_folder.scratch_writer(count.spill, "origins") as origins,
+    array_folder.scratch_writer(spill, "origins") as origins,
     native.open_writer(
       path,
-      labels=labels,
-      source_words=source_words,
-      target_words=target_words,
+      labels=options.labels,
+      source_words=options.source_words,
+      target_words=options.target_words,
     ) as writer,
   ):
     bounds = [0]
@@ -239,18 +268,18 @@ def write(
       origins.append("lengths", part.sentences.lengths)
       origins.append("shares", part.sentence_shares)
     writer.append(glue, glue.counts)
-    blocks = streaming_features.score(
+    blocks = _columns(
       writer.table(),
-      _lexicon(pairs, source_words),
+      pairs,
+      chosen,
+      options,
       bounds=np.array([*bounds, bounds[-1] + len(glue)]),
-      alpha=alpha,
-      memory=count.memory,
-      runner=runner,
       allocate=on_disk,
     )
-    writer.write_features(FEATURES, blocks)
-    if count.provenance:
-      writer.write_provenance(_origin(origins, sentences, on_disk))
+    writer.write_features(static_features.column_names(chosen), blocks)
+    if options.count.provenance:
+      origin = _origin(origins, options.sentences, on_disk)
+      writer.write_provenance(origin)
 
 
 def _origin(origins, sentences: int, allocate: Allocate) -> Provenance:

@@ -1,55 +1,42 @@
-"""The features of a sorted table, in blocks, in bounded memory.
+"""Static features of a sorted table, in blocks, in bounded memory.
 
-In row order (`rows.py`) the rules with one source side are neighbours, and so
-are those with one pair of sides, so sums over these need no table. Sums over
-target sides go through a hash table of 128-bit fingerprints; when it would
-outgrow the memory budget the work is done in several passes, each for the
-fingerprints that fall to it. The result is that of `estimate.py`, which serves
-any table and any counts, and equals it up to rounding.
+In the order of packed rules (`packed_rules.py`) rules with the same source side
+are neighbours, and so are those with the same pair of sides, so sums over these
+need no table. Sums over target sides go through a hash table of 128-bit
+fingerprints. When it would outgrow the memory budget, the work is done in
+several passes, each for a part of the fingerprints. The results equal those of
+`estimate.py`, which serves any table and any counts, up to rounding.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from jaxmt.align.lexicon import LexicalTable
-from jaxmt.grammar import estimate, lexical
 from jaxmt.grammar import table as table_lib
-from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.grammar.extract import static_features
+from jaxmt.grammar.extract.static_features import (
+  CorpusCounts,
+  StaticFeature,
+  Sums,
+  borders,
+  takes_part,
+)
+from jaxmt.grammar.table import RuleTable
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 from jaxmt.text.array_folder import Allocate, in_memory
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 
-FEATURES = (*estimate.THETA, *lexical.NAMES, *estimate.INDICATORS)
-
 _SLOT_BYTES = 32
 _FIRST_SLOTS = 1 << 10
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Sums:
-  """What rules are divided by: over left-hand sides L, and per rule R.
-
-  Attributes:
-    lhs: counts by left-hand side, float64 `[L]`.
-    lhs_rules: rules by left-hand side, int64 `[L]`.
-    target: counts of the rule's target side, float64 `[R]`.
-    target_rules: rules with it, int32 `[R]`.
-    target_pairs: source sides with it, int32 `[R]`.
-  """
-
-  lhs: np.ndarray
-  lhs_rules: np.ndarray
-  target: np.ndarray
-  target_rules: np.ndarray
-  target_pairs: np.ndarray
-
-
 def score(
   table: RuleTable,
+  features: Sequence[StaticFeature],
   lexicon: LexicalTable,
   *,
   bounds: np.ndarray,
@@ -58,10 +45,11 @@ def score(
   runner: Runner,
   allocate: Allocate = in_memory,
 ) -> Iterator[np.ndarray]:
-  """Yields the features of a table's rules in the order of `FEATURES`.
+  """Yields the columns of some static features, block by block.
 
   Args:
     table: R rules with counts, Hiero and tree-to-string rules sorted by rows.
+    features: the static features.
     lexicon: word translation probabilities.
     bounds: where blocks end: `0, ..., R`, int64; none parts two rules with the
       same source side. A block has either only rules that take part in the
@@ -77,9 +65,12 @@ def score(
   work = functools.partial(
     _score_block,
     table=table,
-    sums=sum_up(table, bounds=bounds, memory=memory, allocate=allocate),
-    lexicon=lexicon,
-    alpha=alpha,
+    features=features,
+    corpus=CorpusCounts(
+      sums=sum_up(table, bounds=bounds, memory=memory, allocate=allocate),
+      lexicon=lexicon,
+      alpha=alpha,
+    ),
   )
   blocks = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
   local = Runner(workers=runner.workers)
@@ -90,85 +81,20 @@ def _score_block(
   block: tuple[int, int],
   *,
   table: RuleTable,
-  sums: Sums,
-  lexicon: LexicalTable,
-  alpha: float,
+  features: Sequence[StaticFeature],
+  corpus: CorpusCounts,
 ) -> np.ndarray:
+  """The columns of the rules from `block[0]` to `block[1]`."""
   start, stop = block
-  part = table_lib.slice_table(table, start, stop)
-  features = np.zeros((stop - start, len(FEATURES)), np.float32)
-  features[:, -len(estimate.INDICATORS) :] = estimate.indicators(part)
-  if not _takes_part(part):
-    return features
-  counts = np.asarray(part.counts)
-  source, source_rules, source_pairs, both = _neighbours(part)
-  target = sums.target[start:stop]
-  one, both = counts + alpha, both + alpha
-  ratios = (
-    (both, target + alpha * sums.target_pairs[start:stop]),
-    (both, source + alpha * source_pairs),
-    (one, (sums.lhs + alpha * sums.lhs_rules)[part.lhs]),
-    (one, source + alpha * source_rules),
-    (one, target + alpha * sums.target_rules[start:stop]),
+  own = {
+    name: getattr(corpus.sums, name)[start:stop]
+    for name in ("target", "target_rules", "target_pairs")
+  }
+  return static_features.block_values(
+    features,
+    table_lib.slice_table(table, start, stop),
+    dataclasses.replace(corpus, sums=dataclasses.replace(corpus.sums, **own)),
   )
-  for column, (above, below) in enumerate(ratios):
-    # Where nothing was counted, 0 / 0, the floor stands.
-    ratio = above / np.where(below > 0, below, 1)
-    features[:, column] = np.log(np.maximum(ratio, estimate.FLOOR))
-  width = len(estimate.THETA)
-  features[:, width : width + len(lexical.NAMES)] = lexical.lexical_weights(
-    part.source, part.target, part.links, lexicon
-  )
-  return features
-
-
-def _takes_part(part: RuleTable) -> bool:
-  return len(part) > 0 and part.kind[0] in (Kind.HIERO, Kind.TREE_TO_STRING)
-
-
-def _neighbours(part: RuleTable):
-  """Sums over source sides and pairs of sides, which are neighbours.
-
-  Returns:
-    For each rule: the count of its source side, the rules and the target sides
-    with it, and the count of its pair of sides.
-  """
-  new_source, new_pair = _borders(part)
-  counts = np.asarray(part.counts)
-  sources = np.flatnonzero(new_source)
-  pairs = np.flatnonzero(new_pair)
-  source_of = np.cumsum(new_source) - 1
-  pair_of = np.cumsum(new_pair) - 1
-  return (
-    np.add.reduceat(counts, sources)[source_of],
-    np.diff(sources, append=len(counts))[source_of],
-    np.add.reduceat(new_pair.astype(np.int64), sources)[source_of],
-    np.add.reduceat(counts, pairs)[pair_of],
-  )
-
-
-def _borders(part: RuleTable) -> tuple[np.ndarray, np.ndarray]:
-  """Which rules differ from the one before in source side, in either side."""
-  new_source = _differs(part.source.flat, part.source.offsets)
-  new_target = _differs(part.target.flat, part.target.offsets)
-  return new_source, new_source | new_target
-
-
-@njit
-def _differs(flat, offsets):
-  """Whether each row differs from the one before; the first does."""
-  answer = np.zeros(len(offsets) - 1, np.bool_)
-  for row in range(len(answer)):
-    start = offsets[row]
-    size = offsets[row + 1] - start
-    before = offsets[max(row - 1, 0)]
-    answer[row] = row == 0 or size != start - before
-    if not answer[row]:
-      for place in range(size):
-        if flat[start + place] != flat[before + place]:
-          answer[row] = True
-          break
-  return answer
 
 
 def sum_up(
@@ -190,7 +116,7 @@ def sum_up(
   blocks = [
     (start, stop)
     for start, stop in blocks
-    if _takes_part(table_lib.slice_table(table, start, stop))
+    if takes_part(table_lib.slice_table(table, start, stop))
   ]
   for start, stop in blocks:
     lhs = table.lhs[start:stop]
@@ -209,7 +135,7 @@ def _one_pass(table, blocks, number: int, passes: int, sums: Sums) -> None:
   for start, stop in blocks:
     part = table_lib.slice_table(table, start, stop)
     slots = _with_room(slots, used, used + stop - start)
-    _, new_pair = _borders(part)
+    _, new_pair = borders(part)
     used += _add(
       slots, _fingerprints(part), part.counts, new_pair, number, passes
     )

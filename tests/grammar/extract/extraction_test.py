@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxmt.grammar import estimate, native, provenance, table, validation
-from jaxmt.grammar.extract import extraction, ghkm, shards
+from jaxmt.grammar.extract import extraction, ghkm, shards, static_features
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions
@@ -109,7 +109,8 @@ def test_on_disk_as_in_memory(tmp_path, size, keep, memory):
       options=count,
       runner=SERIAL,
     )
-    return function(*where, *parts, **arguments, count=count)
+    options = extraction.TableOptions(**arguments, count=count)
+    return function(*where, *parts, options)
 
   made(extraction.write, str(tmp_path / "t"))
   found = made(extraction.assemble)
@@ -127,7 +128,9 @@ def test_on_disk_as_in_memory(tmp_path, size, keep, memory):
 
 def test_every_rule_has_its_features():
   made = joint(rules.random_corpus(10), [HIERO, TREE]).table
-  assert made.feature_names == extraction.FEATURES
+  chosen = static_features.find(())
+  assert made.feature_names == static_features.column_names(chosen)
+  assert made.feature_names[-5:] == estimate.INDICATORS
   assert np.isfinite(made.features).all()
   logs = made.features[:, : len(estimate.THETA) + 2]
   assert (logs <= 1e-6).all()

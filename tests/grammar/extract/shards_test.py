@@ -40,13 +40,15 @@ def counted(corpus, *, tokens=50, runner=SERIAL, options=None, **count):
   return extraction.assemble(
     parts,
     pairs,
-    labels=LABELS,
-    source_words=rules.SOURCE_WORDS,
-    target_words=rules.TARGET_WORDS,
-    sentences=len(corpus),
-    alpha=0.0,
-    count=count,
-    runner=runner,
+    extraction.TableOptions(
+      labels=LABELS,
+      source_words=rules.SOURCE_WORDS,
+      target_words=rules.TARGET_WORDS,
+      sentences=len(corpus),
+      alpha=0.0,
+      count=count,
+      runner=runner,
+    ),
   )
 
 
@@ -195,9 +197,10 @@ if __name__ == "__main__":
     runner=runner,
   )
   found = extraction.assemble(
-    parts, pairs, labels=("X", "S"), source_words=rules.SOURCE_WORDS,
-    target_words=rules.TARGET_WORDS, sentences=60, alpha=0.0, count=count,
-    runner=runner,
+    parts, pairs, extraction.TableOptions(
+      labels=("X", "S"), source_words=rules.SOURCE_WORDS,
+      target_words=rules.TARGET_WORDS, sentences=60, count=count, runner=runner,
+    ),
   )
   expected = shards_test.counted(rules.random_corpus(60), tokens=10**6)
   print(json.dumps({"same": shards_test.same(found, expected)}))

@@ -5,7 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxmt.grammar import estimate, lexical, table
-from jaxmt.grammar.extract import packed_rules, streaming_features
+from jaxmt.grammar.extract import (
+  packed_rules,
+  static_features,
+  streaming_features,
+)
 from jaxmt.grammar.table import Kind
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import array_folder
@@ -31,8 +35,10 @@ def test_blocks_and_passes_do_not_show(made, alpha, memory, step):
       bounds.append(rule)
   bounds = np.unique([*bounds, len(first), len(made)])
   lexicon = lexical.estimate_lexicon(lexical.no_pairs(), source_size=0)
+  features = static_features.find(())
   blocks = streaming_features.score(
     made,
+    features,
     lexicon,
     bounds=bounds,
     alpha=alpha,
@@ -40,7 +46,7 @@ def test_blocks_and_passes_do_not_show(made, alpha, memory, step):
     runner=Runner(workers=2),
   )
   found = np.concatenate(
-    [np.zeros((0, len(streaming_features.FEATURES))), *blocks]
+    [np.zeros((0, len(static_features.column_names(features)))), *blocks]
   )
   groups = estimate.group_rules(made)
   width = len(estimate.THETA)
