@@ -8,11 +8,10 @@ import numpy as np
 from jaxmt import align
 from jaxmt.decode import model as models
 from jaxmt.decode import nbest
-from jaxmt.decode.chart import decoder
+from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.features import local_features, sparse
 from jaxmt.grammar.extract import static_features
-from jaxmt.hypergraph import forest
 from jaxmt.losses import registry as losses
 from jaxmt.text import links, vocabulary
 from jaxmt.tune import kbest_decoder, loop, methods, pool_scores
@@ -146,7 +145,7 @@ def kbest_lists(table, weights, templates=()):
   source = models.make_source(model, SENTENCES)
   config = DecodeConfig(search=tiny.SEARCH)
   ((result,),) = decoder.decode(model, source, config=config)
-  grown = forest.extract(model, result)
+  grown = beam_forest.extract(model, result)
   lists = nbest.lists(model, result, grown, nbest.ListSettings(size=20))
   vector = np.array([weights.get(name, 0.0) for name in lists.names])
   total = sparse.dot(lists.features, vector)
