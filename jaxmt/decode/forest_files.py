@@ -48,6 +48,8 @@ from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.hypergraph import Forest
+from jaxmt.hypergraph.archive import to_arrays
+from jaxmt.hypergraph.forest import check
 from jaxmt.text import files
 from jaxmt.text.ragged import Ragged
 
@@ -128,13 +130,9 @@ def _row(part: SpelledForest, row: int) -> SpelledForest:
 
 
 def _columns(forest: Forest) -> dict[str, np.ndarray]:
-  """The columns of nodes and edges by the names they have in files."""
-  parts = {
-    **{name: forest.nodes for name in _NODE_COLUMNS},
-    **{name: forest.edges for name in _EDGE_COLUMNS},
-    "score": forest,
-  }
-  return {name: getattr(part, name) for name, part in parts.items()}
+  """The arrays of forests by the names they have in files."""
+  arrays = to_arrays(forest)
+  return {name.rpartition("/")[2]: array for name, array in arrays.items()}
 
 
 def _forest(
@@ -295,27 +293,11 @@ def _check(spelled: SpelledForest) -> None:
     ValueError: if not.
   """
   forest = spelled.forest
-  nodes, edges = len(forest.edge_offsets) - 1, len(forest.tails)
-  if np.any(np.diff(forest.edge_offsets) < 0) or (
-    np.any(np.diff(forest.node_offsets) < 0)
-  ):
-    raise ValueError("negative counts")
-  for name, column in _columns(forest).items():
-    size = nodes if name in _NODE_COLUMNS else edges
-    if column.shape != (size,):
-      raise ValueError(f"{len(column)} of '{name}', not {size}")
-  if forest.node_offsets[-1] != nodes or forest.edge_offsets[-1] != edges:
-    raise ValueError("counts of nodes or edges do not add up")
+  check(forest)
+  edges = forest.num_edges
   if len(spelled.target) != edges or len(spelled.features) != edges:
     raise ValueError("'target' or 'features' of other edges")
-  first = np.repeat(forest.node_offsets[:-1], np.diff(forest.node_offsets))
-  heads = forest.heads
-  low = first[heads][:, None] if edges else np.zeros((0, 1), np.int64)
-  filled = forest.tails != -1
-  wrong = filled & ((forest.tails < low) | (forest.tails >= heads[:, None]))
-  if wrong.any():
-    raise ValueError("a tail does not stand before its head")
-  arity = filled.sum(1)
+  arity = (forest.tails >= 0).sum(1)
   row = np.repeat(np.arange(edges), spelled.target.lengths)
   flat = spelled.target.flat
   if np.any(-1 - flat >= arity[row]) or np.any(flat >= len(spelled.words)):
@@ -331,20 +313,16 @@ def _check(spelled: SpelledForest) -> None:
 
 def _pack(spelled: SpelledForest) -> bytes:
   header = {**_header(spelled), "words": list(spelled.words)}
-  forest = spelled.forest
-  arrays = {name: getattr(forest, name) for name in _STRUCTURE}
-  arrays.update(_columns(forest))
-  if forest.edges.augmented is not None:
-    arrays["augmented"] = forest.edges.augmented
   buffer = io.BytesIO()
   np.savez_compressed(
     buffer,
+    allow_pickle=False,
     header=np.frombuffer(_line(header), np.uint8),
     sentence=spelled.sentence,
     target=spelled.target.flat,
     target_offsets=spelled.target.offsets,
     features=spelled.features,
-    **arrays,
+    **_columns(spelled.forest),
   )
   return buffer.getvalue()
 

@@ -4,10 +4,16 @@ Nothing here knows what the forests are of: chart cells, phrase stacks, parse
 trees. Whatever searches returns a `Forest`; then these functions apply.
 """
 
+from jaxmt.hypergraph.archive import from_arrays as from_arrays
+from jaxmt.hypergraph.archive import load as load
+from jaxmt.hypergraph.archive import save as save
+from jaxmt.hypergraph.archive import to_arrays as to_arrays
 from jaxmt.hypergraph.derivations import DerivationLists as DerivationLists
 from jaxmt.hypergraph.derivations import EdgeStrings as EdgeStrings
 from jaxmt.hypergraph.derivations import sum_values as sum_values
 from jaxmt.hypergraph.device_layout import lay_out as lay_out
+from jaxmt.hypergraph.envelopes import Envelopes as Envelopes
+from jaxmt.hypergraph.envelopes import envelope as envelope
 from jaxmt.hypergraph.forest import Forest as Forest
 from jaxmt.hypergraph.forest import concatenate as concatenate
 from jaxmt.hypergraph.forest import restrict as restrict
@@ -24,6 +30,7 @@ from jaxmt.hypergraph.passes import outside as outside
 from jaxmt.hypergraph.passes import viterbi as viterbi
 from jaxmt.hypergraph.pruning import max_marginals as max_marginals
 from jaxmt.hypergraph.pruning import prune as prune
+from jaxmt.hypergraph.sampling import sample as sample
 from jaxmt.hypergraph.semirings import LOG as LOG
 from jaxmt.hypergraph.semirings import MAX as MAX
 from jaxmt.hypergraph.semirings import Semiring as Semiring

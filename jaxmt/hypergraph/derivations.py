@@ -105,6 +105,39 @@ def sum_values(derivations: Ragged, values: np.ndarray) -> np.ndarray:
   )
 
 
+def list_items(
+  forest: Forest,
+  items: np.ndarray,
+  chosen: np.ndarray,
+  *,
+  strings: EdgeStrings | None = None,
+) -> tuple[Ragged, Ragged]:
+  """Returns the edges of D items in preorder, and their words.
+
+  Args:
+    forest: the forests.
+    items: int32 `[I, 1 + A]`: an edge, and the items of its tails.
+    chosen: the items to list, int `[D]`.
+    strings: what edges add to strings.
+
+  Returns:
+    Edges and words, D rows of int32 each.
+  """
+  strings = no_strings(forest) if strings is None else strings
+  edges, words, ends = _list_and_spell(
+    np.asarray(chosen, np.int64),
+    items,
+    np.ascontiguousarray(forest.tails),
+    strings.columns,
+  )
+  offsets = np.zeros((2, len(ends) + 1), np.int64)
+  offsets[:, 1:] = ends.T
+  return (
+    Ragged(flat=edges, offsets=offsets[0]),
+    Ragged(flat=words, offsets=offsets[1]),
+  )
+
+
 # --- kernels ------------------------------------------------------------------
 
 
@@ -202,13 +235,12 @@ def list_item(item, items, first, tails, edges, used, stack):
 
 
 @njit
-def list_and_spell(chosen, items, first, tails, strings):
+def _list_and_spell(chosen, items, tails, strings):
   """Lists and spells some items.
 
   Args:
     chosen: D items.
-    items: int32 `[I, first + A]`.
-    first: column of the first tail's item.
+    items: int32 `[I, 1 + A]`.
     tails: `Forest.tails`.
     strings: `EdgeStrings.columns`.
 
@@ -223,14 +255,14 @@ def list_and_spell(chosen, items, first, tails, strings):
   num_edges, num_words = np.int64(0), np.int64(0)
   for number in range(len(chosen)):
     length, spelled, stack = spell_item(
-      chosen[number], items, first, strings, spelled, stack
+      chosen[number], items, 1, strings, spelled, stack
     )
     words = grown(words, num_words + length)
     for place in range(length):
       words[num_words + place] = spelled[place]
     num_words += length
     num_edges, edges, stack = list_item(
-      chosen[number], items, first, tails, edges, num_edges, stack
+      chosen[number], items, 1, tails, edges, num_edges, stack
     )
     ends[number, 0], ends[number, 1] = num_edges, num_words
   return edges[:num_edges], words[:num_words], ends

@@ -85,6 +85,41 @@ class Forest:
     return self.edge_offsets[self.node_offsets]
 
 
+def check(forest: Forest) -> None:
+  """Checks arrays that come from outside.
+
+  Raises:
+    ValueError: if sizes do not fit, or a tail does not stand before its head in
+      the same sentence.
+  """
+  nodes, edges = forest.num_nodes, forest.num_edges
+  for offsets in (forest.node_offsets, forest.edge_offsets):
+    if not len(offsets) or offsets[0] != 0:
+      raise ValueError("offsets do not begin at 0")
+    if np.any(np.diff(offsets) < 0):
+      raise ValueError("negative counts")
+  if forest.node_offsets[-1] != nodes or forest.edge_offsets[-1] != edges:
+    raise ValueError("counts of nodes or edges do not add up")
+  if forest.tails.ndim != 2:
+    raise ValueError("'tails' is no table")
+  columns = [
+    ({"score": forest.score}, edges),
+    (forest.nodes, nodes),
+    (forest.edges, edges),
+  ]
+  for part, size in columns:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(part):
+      if leaf.shape[:1] != (size,):
+        name = jax.tree_util.keystr(path, simple=True) or "annotation"
+        raise ValueError(f"{leaf.size} of '{name}', not {size}")
+  first = np.repeat(forest.node_offsets[:-1], np.diff(forest.node_offsets))
+  heads = forest.heads[:, None]
+  low = first[heads] if edges else heads
+  wrong = (forest.tails < low) | (forest.tails >= heads)
+  if np.any(wrong & (forest.tails != -1)):
+    raise ValueError("a tail does not stand before its head")
+
+
 def edge_scores(forest: Forest, scores: np.ndarray | None) -> np.ndarray:
   """Returns the scores to use, float64 `[E]`: `forest.score` if None.
 

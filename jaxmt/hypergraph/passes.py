@@ -21,8 +21,7 @@ import numpy as np
 from jaxmt.hypergraph import host_passes, inside_outside, semirings
 from jaxmt.hypergraph.derivations import (
   EdgeStrings,
-  list_and_spell,
-  no_strings,
+  list_items,
 )
 from jaxmt.hypergraph.device_layout import lay_out
 from jaxmt.hypergraph.forest import Forest, edge_scores
@@ -179,21 +178,8 @@ def best_derivations(
   """
   items = np.full((forest.num_edges, 1 + forest.tails.shape[1]), -1, np.int32)
   items[:, 0] = np.arange(forest.num_edges)
-  items[:, 1:] = best.back[forest.tails]  # whatever it is beyond the arity
-  strings = no_strings(forest) if strings is None else strings
-  listed, words, ends = list_and_spell(
-    np.asarray(edges, np.int64),
-    items,
-    1,
-    np.ascontiguousarray(forest.tails),
-    strings.columns,
-  )
-  offsets = np.zeros((2, len(ends) + 1), np.int64)
-  offsets[:, 1:] = ends.T
-  return (
-    Ragged(flat=listed, offsets=offsets[0]),
-    Ragged(flat=words, offsets=offsets[1]),
-  )
+  items[:, 1:] = np.append(best.back, -1)[forest.tails]
+  return list_items(forest, items, edges, strings=strings)
 
 
 def expectations(

@@ -6,115 +6,13 @@ the upper envelope of these lines (survey, section 5.1.2); the breakpoints of
 all sentences, sorted, cut the direction into intervals on which nothing
 changes. float64 throughout.
 
-The envelope is found from the outside in, without sorting: of two lines known
-to be on it, evaluate all lines where these two cross; the highest there, if it
-is above the crossing, is on the envelope between them. An envelope of E lines
-takes about 2 E passes over contiguous arrays, which the compiler vectorises; E
-is small (about 5 of 100), so this beats the sort and stack of Fig 7, which
-gives the same lines.
-
 N: candidates. B: sentences. S: statistics. I: intervals.
 """
 
 import numpy as np
 
+from jaxmt.hypergraph.envelopes import upper_envelope
 from jaxmt.text.kernels import njit
-
-# A line counts as above a crossing only beyond this relative margin, so that
-# rounding makes no intervals of its own.
-_MARGIN = 1e-11
-
-
-# Far out, only the outermost slope counts, and among equals the intercept.
-_FAR = 1e30
-
-
-@njit(fastmath={"nnan", "nsz"})
-def _highest(intercepts, slopes, low, high, step, shift):
-  """The largest `intercept + step * (slope - shift)`.
-
-  Like the next, a loop without branches: it becomes vector instructions.
-  """
-  top = -np.inf
-  for place in range(low, high):
-    value = intercepts[place] + step * (slopes[place] - shift)
-    top = value if value > top else top
-  return top
-
-
-@njit(fastmath={"nnan", "nsz"})
-def _first_at(intercepts, slopes, low, high, step, shift, top):
-  """The first line with the value `top`."""
-  found = high
-  for place in range(low, high):
-    value = intercepts[place] + step * (slopes[place] - shift)
-    here = place if value == top else high
-    found = here if here < found else found
-  return found
-
-
-@njit(fastmath={"nnan", "nsz"})
-def _outermost(intercepts, slopes, low, high, step, shift):
-  top = _highest(intercepts, slopes, low, high, step, shift)
-  return _first_at(intercepts, slopes, low, high, step, shift, top)
-
-
-@njit(fastmath={"nnan", "nsz"})
-def _steepest(slopes, low, high):
-  """The least and the largest slope."""
-  least = np.inf
-  most = -np.inf
-  for place in range(low, high):
-    least = slopes[place] if slopes[place] < least else least
-    most = slopes[place] if slopes[place] > most else most
-  return least, most
-
-
-@njit(fastmath={"nnan", "nsz"})
-def envelope(intercepts, slopes, low, high, lines, starts, pending):
-  """Finds the upper envelope of one sentence's lines.
-
-  Args:
-    intercepts: a, `[N]`.
-    slopes: b, `[N]`.
-    low: first candidate of the sentence.
-    high: one past its last.
-    lines: room for the candidates on the envelope, left to right; int64.
-    starts: room for the step from which each is best; -inf first.
-    pending: work space, int64.
-
-  Returns:
-    How many lines are on the envelope.
-  """
-  if low >= high:
-    return 0
-  least, most = _steepest(slopes, low, high)
-  lines[0] = _outermost(intercepts, slopes, low, high, -_FAR, least)
-  starts[0] = -np.inf
-  if least == most:
-    return 1
-  pending[0] = _outermost(intercepts, slopes, low, high, _FAR, most)
-  waiting = 1
-  size = 1
-  while waiting:
-    left = lines[size - 1]
-    right = pending[waiting - 1]
-    turn = slopes[right] - slopes[left]
-    step = (intercepts[left] - intercepts[right]) / turn
-    level = intercepts[left] + step * slopes[left]
-    top = _highest(intercepts, slopes, low, high, step, 0.0)
-    between = left
-    if top > level + _MARGIN * (1.0 + abs(level)):
-      between = _first_at(intercepts, slopes, low, high, step, 0.0, top)
-    if slopes[left] < slopes[between] < slopes[right]:
-      pending[waiting] = between
-      waiting += 1
-    else:
-      lines[size] = right
-      starts[size] = step
-      size += 1
-      waiting -= 1
-  return size
 
 
 @njit(fastmath={"nnan", "nsz"})
@@ -145,7 +43,7 @@ def trace(intercepts, slopes, offsets, statistics):
   enters = np.empty(4096, np.int32)
   count = 0
   for row in range(len(offsets) - 1):
-    found = envelope(
+    found = upper_envelope(
       intercepts, slopes, offsets[row], offsets[row + 1], lines, starts, pending
     )
     if found == 0:

@@ -13,9 +13,10 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt import hypergraph
 from jaxmt.errors import InputError
-from jaxmt.text.ragged import Ragged
-from jaxmt.tune import envelope, forest_envelope, mert
+from jaxmt.hypergraph import EdgeStrings
+from jaxmt.tune import envelope, mert
 from jaxmt.tune.forest_pool import ForestPool, Judge
 from jaxmt.tune.pool import KBestPool
 
@@ -46,10 +47,14 @@ class ForestLines:
       forests: of the same sentences, with references.
       metric: what statistics to give.
     """
-    self._pool, self._spelled = pool, forests.spelled
+    self._pool = pool
     self._judge = Judge(forests, metric)
     self._statistics = pool.statistics[metric]
     self._forest = forests.spelled.forest
+    self._strings = EdgeStrings(
+      row=np.arange(self._forest.num_edges, dtype=np.int32),
+      symbols=forests.spelled.target,
+    )
     index = {name: place for place, name in enumerate(forests.names)}
     values = forests.spelled.features
     self.columns = np.zeros((len(pool.names), len(values)))
@@ -66,21 +71,16 @@ class ForestLines:
       weights: float64 `[F]`, where step 0 is.
       direction: float64 `[F]`.
     """
-    forest, target = self._forest, self._spelled.target
-    own = tuple(
-      forest_envelope.on_grid(vector @ self.columns)
-      for vector in (weights, direction)
+    found = hypergraph.envelope(
+      self._forest,
+      weights @ self.columns,
+      direction @ self.columns,
+      strings=self._strings,
     )
-    counts, lines, words, ends = forest_envelope.trace_forests(
-      forest.node_offsets,
-      forest.edge_offsets,
-      np.ascontiguousarray(forest.tails),
-      own,
-      target.flat,
-      target.offsets,
-    )
+    counts = np.diff(found.offsets)
     sentence = np.repeat(np.arange(len(counts)), counts)
-    statistics = self._judge(Ragged(flat=words, offsets=ends), sentence)
+    statistics = self._judge(found.words, sentence)
+    lines = (found.intercept, found.slope)
     return self._merged(weights, direction, counts, lines, statistics)
 
   def _merged(self, weights, direction, counts, lines, statistics):
@@ -94,7 +94,7 @@ class ForestLines:
     is_new = np.ones(offsets[-1], bool)
     is_new[old] = False
     values = np.empty((2, offsets[-1]))
-    values[:, is_new] = lines.T
+    values[0, is_new], values[1, is_new] = lines
     values[0, old] = pool.dense @ weights
     values[1, old] = pool.dense @ direction
     table = np.empty((offsets[-1], statistics.shape[1]), statistics.dtype)

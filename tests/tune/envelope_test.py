@@ -1,58 +1,13 @@
-"""Upper envelopes and line search against the slow ways."""
+"""Exact line search against the slow ways."""
 
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jaxmt.tune import envelope, mert, pool_scores
 from tests.reference import mert as slow
 from tests.tune import small_pool
-
-
-def found_envelope(lines):
-  a = np.array([line[0] for line in lines], np.float64)
-  b = np.array([line[1] for line in lines], np.float64)
-  room = np.empty(len(lines) + 1, np.int64)
-  starts = np.empty(len(lines) + 1, np.float64)
-  size = envelope.envelope(a, b, 0, len(lines), room, starts, room.copy())
-  return room[:size].tolist(), starts[:size].tolist()
-
-
-def test_example_of_the_survey():
-  # Equation 42.
-  lines = [(2.5, -0.8), (1.0, -0.2), (2.0, -0.5), (-0.5, 0.2)]
-  order, starts = found_envelope(lines)
-  assert order == [0, 2, 1, 3]
-  np.testing.assert_allclose(starts[1:], [5 / 3, 10 / 3, 3.75])
-  assert slow.sweep_line(lines) == list(zip(order, starts, strict=True))
-
-
-numbers = st.integers(-12, 12).map(lambda n: n / 4)
-
-
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
-def test_envelope_is_highest_everywhere(lines):
-  order, starts = found_envelope(lines)
-  assert starts[0] == -np.inf
-  assert all(x < y for x, y in itertools.pairwise(starts))
-  for step in slow.all_points([lines]):
-    place = int(np.searchsorted(starts, step, side="right")) - 1
-    a, b = lines[order[place]]
-    best_a, best_b = lines[slow.best_at(lines, step)]
-    assert a + step * b == pytest.approx(best_a + step * best_b)
-
-
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12))
-def test_envelope_has_the_breakpoints_of_the_sweep(lines):
-  _, starts = found_envelope(lines)
-  expected = [start for _, start in slow.sweep_line(lines)]
-  # Three lines through one point may be kept or not by rounding alone.
-  kept = [s for s in starts if not np.isclose(s, expected, atol=1e-9).any()]
-  assert not [s for s in kept if np.isfinite(s)]
-  assert len(starts) == len(expected)
 
 
 def random_lists(seed, *, sentences=6, width=5, statistics=9):

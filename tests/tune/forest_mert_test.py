@@ -1,7 +1,6 @@
 """Forest MERT against k-best MERT on all derivations."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from jaxmt.decode import portable_forest
 from jaxmt.errors import InputError
 from jaxmt.tune import (
   envelope,
-  forest_envelope,
   forest_mert,
   forest_pool,
   kbest,
@@ -19,7 +17,6 @@ from jaxmt.tune import (
   pool_scores,
 )
 from tests.reference import forests as reference
-from tests.reference import mert as slow
 
 NAMES = ("one", "two", "three")
 WORDS = ("a", "b", "c", "d")
@@ -135,60 +132,6 @@ def test_lines_equal_those_of_all_derivations(seed, metric):
     np.testing.assert_allclose(sums, table)
 
 
-def test_example_of_the_survey():
-  """Equation 42, also with the lines as sums of an edge and a tail."""
-  lines = [(2.5, -0.8), (1.0, -0.2), (2.0, -0.5), (-0.5, 0.2)]
-  want = [5 / 3, 10 / 3, 3.75]
-  flat = (
-    np.array([0, 1], np.int64),
-    np.array([0, 4], np.int64),
-    np.full((4, 1), -1, np.int32),
-  )
-  own = tuple(np.array(column) for column in zip(*lines, strict=True))
-  deep = (
-    np.array([0, 2], np.int64),
-    np.array([0, 4, 5], np.int64),
-    np.array([[-1]] * 4 + [[0]], np.int32),
-  )
-  shifted = (np.append(own[0] - 1.0, 1.0), np.append(own[1] + 0.25, -0.25))
-  for made, values in ((flat, own), (deep, shifted)):
-    edges = len(values[0])
-    values = tuple(forest_envelope.on_grid(v) for v in values)
-    target = np.array([0, 1, 2, 3, -1][:edges], np.int32)
-    counts, found, words, ends = forest_envelope.trace_forests(
-      *made, values, target, np.arange(edges + 1)
-    )
-    assert counts.tolist() == [4]
-    assert words.tolist() == [0, 2, 1, 3]
-    np.testing.assert_allclose(found, [lines[k] for k in words], atol=1e-9)
-    steps, _ = envelope.trace(
-      found[:, 0], found[:, 1], np.array([0, 4]), np.zeros((4, 1))
-    )
-    np.testing.assert_allclose(steps[1:-1], want, atol=1e-6)
-    assert ends.tolist() == [0, 1, 2, 3, 4]
-
-
-def test_product_is_the_minkowski_sum():
-  """Two tails: their breakpoints together are those of the product."""
-  one = [(0.0, -1.0), (0.0, 1.0)]  # breaks at 0
-  two = [(0.0, -0.5), (-0.5, 0.5)]  # breaks at 0.5
-  values = [*one, *two, (0.25, 0.0)]
-  own = tuple(np.array(column) for column in zip(*values, strict=True))
-  counts, lines, words, _ = forest_envelope.trace_forests(
-    np.array([0, 3]),
-    np.array([0, 2, 4, 5]),
-    np.array([[-1, -1]] * 4 + [[0, 1]], np.int32),
-    own,
-    np.array([0, 1, 2, 3, -2, -1], np.int32),
-    np.array([0, 1, 2, 3, 4, 6]),
-  )
-  assert counts.tolist() == [3]
-  np.testing.assert_allclose(lines, [(0.25, -1.5), (0.25, 0.5), (-0.25, 1.5)])
-  assert words.reshape(3, 2).tolist() == [[2, 0], [2, 1], [3, 1]]
-  products = [(a + c + 0.25, b + d) for a, b in one for c, d in two]
-  assert len(slow.sweep_line(products)) == 3
-
-
 @pytest.mark.parametrize("variant", ["powell", "best"])
 @pytest.mark.parametrize(("metric", "sign"), [("chrf", 1), ("ter", -1)])
 def test_optimum_is_that_of_k_best_mert(variant, metric, sign):
@@ -275,10 +218,3 @@ def test_some_sentences():
     everything.statistics["bleu"],
   )
   np.testing.assert_allclose(sums, table)
-
-
-def test_equal_rules_in_another_order_are_one_line():
-  rng = np.random.default_rng(0)
-  values = forest_envelope.on_grid(rng.normal(size=7))
-  sums = {sum(order) for order in itertools.permutations(values.tolist())}
-  assert len(sums) == 1
