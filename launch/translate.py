@@ -67,7 +67,9 @@ _STORE = flags.DEFINE_string(
 _SKIP_BAD = flags.DEFINE_bool(
   "skip_bad", False, "skip malformed rule lines and count them"
 )
-_WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
+_WEIGHTS = flags.DEFINE_string(
+  "weights", "", "lines 'name value'; or moses.ini: its weights and limits"
+)
 _INPUT = flags.DEFINE_string(
   "input", "-", "source text; '-' for standard input"
 )
@@ -158,7 +160,7 @@ def _load(lines: list[str]) -> Translator:
     translator = loading.load_files(
       model_flags.GRAMMAR.value,
       lm=model_flags.LM.value,
-      weights=loading.read_weights(_WEIGHTS.value),
+      weights=_WEIGHTS.value,
       dialect=model_flags.DIALECT.value,
       lines=own,
       on_bad=skipped,
@@ -274,9 +276,10 @@ def _stream(translator, pieces, spans, done, lists, found):
         found.append(
           nbest.lists(
             model,
-            part,
+            part.source,
             grown,
             lists,
+            rows=part.rows,
             text=_derivations() if lists.orders else "",
             shift=pieces.first[part.rows],
           )

@@ -11,10 +11,11 @@ from tests import util
 PACKAGE = util.ROOT / "jaxmt"
 
 # Every part may import the parts named here, along the data flow.
-TEXT = {"errors", "text"}
+TEXT = {"errors", "lazy", "text"}
 ALLOWED = {
   "errors": set(),
-  "text": {"errors"},
+  "lazy": set(),
+  "text": {"errors", "lazy"},
   "runtime": TEXT,
   "corpora": TEXT,
   "align": TEXT | {"runtime"},
@@ -37,6 +38,8 @@ ALLOWED["decode"] = TEXT | {
 ALLOWED["tune"] = ALLOWED["decode"] | {"decode", "losses"}
 ALLOWED["train"] = ALLOWED["tune"] | {"tune", "align"}
 ALLOWED["experiment"] = ALLOWED["train"] | {"train", "report", "corpora"}
+ALLOWED["results"] = ALLOWED["decode"] | {"decode", "report"}
+ALLOWED["api"] = ALLOWED["experiment"] | {"experiment", "results"}
 
 # Modules outside `runtime` that may open files, run programs, read the clock.
 IMPURE = {

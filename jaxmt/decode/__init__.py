@@ -1,1 +1,15 @@
-"""Search: translation models, charts, forced decoding, derivations."""
+"""Search: translation models, charts, forced decoding, derivations.
+
+Called as a function, the package is `jaxmt.api.decode`.
+"""
+
+import sys
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  *("chart", "forced", "derivation", "derivation_text", "edge_features"),
+  *("forest_files", "loading", "model", "nbest", "translate", "translator"),
+)
+sys.modules[__name__].__class__ = lazy.CallablePackage

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from jaxmt.decode import model as models
 from jaxmt.decode.model import Model
 from jaxmt.decode.translator import Translator
@@ -9,6 +11,7 @@ from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import native
+from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import RuleTable
@@ -18,6 +21,8 @@ from jaxmt.text import binarize as binarize_lib
 from jaxmt.text import files, trees, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
+
+_PHRASES = "PhrasePenalty0"
 
 
 def read_table(
@@ -51,9 +56,9 @@ def load_files(
   grammar: str,
   *,
   lm: str,
-  weights: Mapping[str, float],
+  weights: str | Mapping[str, float],
   dialect: str = "jaxmt",
-  span: int = 10,
+  span: int | None = None,
   targets: int = 20,
   lines: Sequence[str] | None = None,
   on_bad: Callable[[InputError], None] | None = None,
@@ -63,24 +68,28 @@ def load_files(
   Args:
     grammar: see `read_table`.
     lm: an ARPA file.
-    weights: by feature name.
+    weights: by feature name, or a file of them. A moses.ini also sets limits.
     dialect: format of the grammar and units of features and weights.
-    span: longest Hiero span.
+    span: longest Hiero span; that of a moses.ini, or else 10, if None.
     targets: target sides per source pattern.
     lines: keep only rules that these sentences can use.
     on_bad: see `read_table`.
   """
+  limits: dict[str, int] = {}
+  if isinstance(weights, str):
+    limits = weight_files.moses_limits(files.read_lines(weights))
+    weights = read_weights(weights)
   table = read_table(grammar, dialect=dialect, on_bad=on_bad)
   model = make_model(
     table,
     lm,
     weights=weights,
     dialect=dialect,
-    span=span,
+    span=span or limits.get("span", 10),
     targets=targets,
     lines=lines,
   )
-  return Translator(model=model)
+  return Translator(model=model, pop=limits.get("pop", 200))
 
 
 def make_model(
@@ -108,6 +117,9 @@ def make_model(
   if lines is not None:
     ids = vocabulary.encode(table.source_words, lines)
     table = filter_lib.filter_table(table, ids)
+  if dialect == "moses" and _PHRASES in weights:
+    # Moses counts every rule, glue and copied words included.
+    table = tables.with_features(table, (_PHRASES,), np.ones((len(table), 1)))
   return models.make_model(
     table,
     lm_tables.build_tables(arpa_read.read_arpa(lm_path)),
@@ -140,7 +152,36 @@ def read_trees(
     InputError: if there are not N, if one is malformed, or if its leaves are
       not the words of its sentence.
   """
-  parsed = trees.parse_trees(files.read_lines(path), path=path)
+  return _parse_trees(
+    files.read_lines(path), lines, path, lines_path, binarize=binarize
+  )
+
+
+def make_spans(
+  model: Model,
+  tree_lines: Sequence[str],
+  lines: Sequence[str],
+  *,
+  binarize: bool = False,
+) -> Ragged:
+  """Returns the constituents of sentences whose trees are given as lines.
+
+  Raises:
+    InputError: see `read_trees`.
+  """
+  parsed = _parse_trees(tree_lines, lines, None, None, binarize=binarize)
+  return matching.constituents(parsed, model.table.labels)
+
+
+def _parse_trees(
+  tree_lines: Sequence[str],
+  lines: Sequence[str],
+  path: str | None,
+  lines_path: str | None,
+  *,
+  binarize: bool,
+) -> Trees:
+  parsed = trees.parse_trees(tree_lines, path=path)
   trees.check_leaves(
     parsed, lines, path=path, lines_path=lines_path, unescape=True
   )

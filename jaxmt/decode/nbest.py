@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.decode import derivation, derivation_text, kbest, translate
-from jaxmt.decode.chart.decoder import Result
-from jaxmt.decode.model import Model
+from jaxmt.decode.model import Model, Source
 from jaxmt.decode.translate import Pieces, Translation
 from jaxmt.features import selection, sparse, string_templates
 from jaxmt.features.sparse import SparseRows
@@ -99,47 +98,52 @@ def list_settings(
 
 def lists(
   model: Model,
-  result: Result,
+  source: Source,
   forests: Forest,
   settings: ListSettings,
   *,
+  rows: np.ndarray,
   text: str = "",
   shift: np.ndarray | None = None,
+  scores: np.ndarray | None = None,
 ) -> NBest:
-  """Returns the lists of a decoded part, searched with `forest=True`.
+  """Returns the best translations of B sentences.
 
   An empty sentence has one empty translation of score 0, without features.
 
   Args:
     model: the model.
-    result: the part, B sentences.
-    forests: its forests.
+    source: the sentences.
+    forests: their forests, E edges.
     settings: which lists.
+    rows: numbers that the sentences get, int64 `[B]`.
     text: how to write derivations, one of `derivation_text.FORMATS`; empty:
       not.
     shift: where each sentence begins in its line, int `[B]`.
+    scores: of the edges, `[E]`; those of the forests if None.
   """
   found = kbest.best(
     model,
-    result.source,
+    source,
     forests,
     size=settings.size,
     unique=settings.unique,
     diversity=settings.diversity,
+    scores=scores,
   )
   every = kbest.derivations(forests, found)
   features, names = translate.feature_rows(
-    model, result.source, every, found.words, found.sentence
+    model, source, every, found.words, found.sentence
   )
   written: Sequence[Sequence[Any]] = [()] * len(found.score)
   if text:
     moved = None if shift is None else shift[found.sentence]
     written = derivation_text.write(
-      model, result.source, every, format=text, shift=moved
+      model, source, every, format=text, shift=moved
     )
   some = NBest(
-    sentence=result.rows[found.sentence],
-    lines=kbest.strings(model, result.source, found),
+    sentence=rows[found.sentence],
+    lines=kbest.strings(model, source, found),
     score=found.score,
     features=features,
     names=names,
@@ -147,7 +151,7 @@ def lists(
     derivations=[tuple(lines) for lines in written],
   )
   nothing = np.flatnonzero(np.diff(found.offsets) == 0)
-  return concatenate([some, _nothing(result.rows[nothing], text)])
+  return concatenate([some, _nothing(rows[nothing], text)])
 
 
 def _nothing(sentence: np.ndarray, text: str) -> NBest:

@@ -2,15 +2,18 @@
 
 Also read: `name=value`, `name= value`, `name = value`, tabs for spaces, and
 section headers in brackets such as Travatar's `[weight_vals]`, so that weights
-of other toolkits need no conversion.
+of other toolkits need no conversion. Of a file that has a section `[weight]`,
+Moses' moses.ini, only this section is read.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from jaxmt.errors import InputError
+
+_MOSES_SECTION = "[weight]"
 
 _SPACE = re.compile(r"[ \t\r\v\f]+")  # other white space is part of a name
 
@@ -27,7 +30,7 @@ def parse_weights(
       is no finite number, or a name that stands twice.
   """
   weights: dict[str, float] = {}
-  for number, line in enumerate(lines, start=1):
+  for number, line in _weight_lines(lines):
     text = line.split("#", 1)[0] if line.lstrip().startswith("#") else line
     text = text.strip(" \t\r\v\f")
     if not text or (text[0] == "[" and text[-1] == "]"):
@@ -43,6 +46,41 @@ def parse_weights(
         raise InputError(f"'{key}' stands twice", path=path, line=number)
       weights[key] = _number(value, path=path, line=number)
   return weights
+
+
+def _weight_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+  """Numbers from 1 and lines, of moses.ini those of the weights alone."""
+  sections = is_moses_ini(lines)
+  inside = not sections
+  for number, line in enumerate(lines, start=1):
+    if sections and line.strip().startswith("["):
+      inside = line.strip() == _MOSES_SECTION
+    elif inside:
+      yield number, line
+
+
+def is_moses_ini(lines: Sequence[str]) -> bool:
+  """Whether lines are those of Moses' moses.ini."""
+  return any(line.strip() == _MOSES_SECTION for line in lines)
+
+
+def moses_limits(lines: Sequence[str]) -> dict[str, int]:
+  """Returns the limits of the search that a moses.ini sets.
+
+  Returns:
+    "span": the longest Hiero span (`[max-chart-span]`, its first value) and
+    "pop" (`[cube-pruning-pop-limit]`), as far as they are there.
+  """
+  names = {"[max-chart-span]": "span", "[cube-pruning-pop-limit]": "pop"}
+  found: dict[str, int] = {}
+  section = ""
+  for line in lines:
+    text = line.strip()
+    if text.startswith("["):
+      section = text
+    elif section in names and text.isdecimal():
+      found.setdefault(names[section], int(text))
+  return found
 
 
 def _split(text: str) -> tuple[str, list[str]]:

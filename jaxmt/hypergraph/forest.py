@@ -57,6 +57,18 @@ class Forest:
       raise IndexError(f"sentence {row} of {len(self)}")
     return select(self, np.array([row % len(self)]))[0]
 
+  def _repr_html_(self) -> str:
+    """Returns a summary for notebooks."""
+    rows = {
+      "sentences": len(self),
+      "without derivation": int(np.sum(self.roots < 0)),
+      "nodes": self.num_nodes,
+      "edges": self.num_edges,
+      "longest tails": self.tails.shape[1],
+    }
+    cells = (f"<tr><th>{k}</th><td>{v:,}</td></tr>" for k, v in rows.items())
+    return f"<table>{''.join(cells)}</table>"
+
   @property
   def num_nodes(self) -> int:
     """N."""

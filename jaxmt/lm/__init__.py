@@ -1,1 +1,14 @@
 """n-gram language models: estimation, ARPA files, the device automaton."""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  "arpa_read",
+  "arpa_write",
+  "automaton",
+  "estimate",
+  "host",
+  "model",
+  "tables",
+)

@@ -1,1 +1,7 @@
 """Tables, plots and the HTML report."""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__, "html", "layouts", "page", "plots", "tables"
+)

@@ -2,4 +2,11 @@
 
 Every method is `optimise(pool, weights, config, seed) -> (weights, history)`;
 `jaxmt.tune.methods` has them by name and `jaxmt.tune.loop` the outer loop.
+Called as a function, the package is `jaxmt.api.tune`.
 """
+
+import sys
+
+from jaxmt import lazy
+
+sys.modules[__name__].__class__ = lazy.CallablePackage

@@ -64,3 +64,31 @@ def test_vectors():
   names = ["a", "b", "c"]
   assert weights.from_vector(vector, names) == {"a": 0.0, "b": 2.0, "c": 0.0}
   assert weights.from_vector(vector, names, keep=1) == {"a": 0.0, "b": 2.0}
+
+
+def test_of_moses_ini_the_weights_and_limits():
+  lines = [
+    "# tuned",
+    "[mapping]",
+    "0 T 0",
+    "[max-chart-span]",
+    "20",
+    "1000",
+    "[feature]",
+    "KENLM name=LM0 path=lm.gz order=4",
+    "[cube-pruning-pop-limit]",
+    "100",
+    "[weight]",
+    "",
+    "LM0= 0.25",
+    "TranslationModel0= 0.5 -1",
+    "[threads]",
+    "2",
+  ]
+  assert weights.parse_weights(lines) == {
+    "LM0": 0.25,
+    "TranslationModel0_0": 0.5,
+    "TranslationModel0_1": -1.0,
+  }
+  assert weights.moses_limits(lines) == {"span": 20, "pop": 100}
+  assert weights.moses_limits(["LM0 1"]) == {}

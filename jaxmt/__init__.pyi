@@ -1,0 +1,33 @@
+from jaxmt import align as align
+from jaxmt import api as api
+from jaxmt import corpora as corpora
+from jaxmt import errors as errors
+from jaxmt import experiment as experiment
+from jaxmt import features as features
+from jaxmt import grammar as grammar
+from jaxmt import hypergraph as hypergraph
+from jaxmt import lm as lm
+from jaxmt import losses as losses
+from jaxmt import metrics as metrics
+from jaxmt import report as report
+from jaxmt import runtime as runtime
+from jaxmt import text as text
+from jaxmt import train as train
+from jaxmt.api import Decoded as Decoded
+from jaxmt.api import Derivation as Derivation
+from jaxmt.api import Forced as Forced
+from jaxmt.api import KBestLists as KBestLists
+from jaxmt.api import Translator as Translator
+from jaxmt.api import decode as decode
+from jaxmt.api import evaluate as evaluate
+from jaxmt.api import export as export
+from jaxmt.api import force as force
+from jaxmt.api import kbest as kbest
+from jaxmt.api import load as load
+from jaxmt.api import load_files as load_files
+from jaxmt.api import translate as translate
+from jaxmt.api import tune as tune
+from jaxmt.api import with_weights as with_weights
+from jaxmt.errors import InputError as InputError
+
+__version__: str
