@@ -17,7 +17,7 @@ few sentences of a large grammar are short enough for.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from absl import flags
@@ -26,8 +26,12 @@ from jaxmt.decode import model as models
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run
 from jaxmt.experiment.finished_run import FinishedRun
+from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import system
-from jaxmt.experiment.stages.system import SearchStageConfig
+from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.report import page, tables
 from jaxmt.runtime import parallel, program, progress
 from jaxmt.text import files
@@ -67,6 +71,7 @@ _RULES = flags.DEFINE_integer(
 _OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
 
 _BEHIND = 70  # as a training beam of 100 is to 30
+R = TypeVar("R", bound=Record)
 _BEFORE, _AFTER = "before", "after"
 _NAMES = (_BEFORE, "new rules", _AFTER)
 
@@ -78,9 +83,10 @@ def _search(run: FinishedRun) -> SearchStageConfig:
   return dataclasses.replace(own, beam=beam, pop=max(beam, own.pop))
 
 
-def _values(run: FinishedRun, name: str) -> dict[str, Any]:
-  progress.say(f"reading {name}")
-  return run.values(name)
+def _read(run: FinishedRun, stage: str, kind: type[R]) -> R:
+  """Returns the record that a stage of the run has written."""
+  progress.say(f"reading {stage}")
+  return run.record(stage, kind)
 
 
 def _rows(size: int) -> np.ndarray:
@@ -102,24 +108,28 @@ def main(argv: list[str]) -> None:
   last = run.last_epoch(finished_run.find_system(run, _SYSTEM.value))
   search = _search(run)
   parallel.initialize()
-  corpus = _values(run, run.corpus)
-  grammar, lm = _values(run, "grammar"), _values(run, "lm")
-  theta, old = _values(run, f"mix-{last}"), _values(run, "tune-primary")
-  new = _values(run, f"tune-{last}")
+  corpus = _read(run, run.corpus, Corpus)
+  grammar = _read(run, "grammar", Grammar)
+  lm = _read(run, "lm", LanguageModel)
+  theta = _read(run, f"mix-{last}", Theta)
+  old = _read(run, "tune-primary", Tuned)
+  new = _read(run, f"tune-{last}", Tuned)
   parts = ((None, old), (theta, old), (theta, new))
-  lines = corpus[f"{_PART.value}_source"]
-  rows = _rows(len(lines))
-  references = [corpus[f"{_PART.value}_references"][row][0] for row in rows]
+  part = corpus.part(_PART.value)
+  rows = _rows(len(part.source))
+  references = [part.references[row][0] for row in rows]
   made, sources = {}, {}
   for name, (theta, tuned) in zip(_NAMES, parts, strict=True):
-    table = system.rule_table(grammar, theta, lines=lines)
-    made[name] = system.make_model(
-      search, table=table, lm=lm, weights=tuned["weights"]
+    made[name], spans = system.part_model(
+      search,
+      _PART.value,
+      corpus=corpus,
+      grammar=grammar,
+      lm=lm,
+      weights=tuned.weights,
+      theta=theta,
     )
-    spans = system.constituents(
-      made[name], corpus, _PART.value, binarize=grammar["binarize"]
-    )
-    source = models.make_source(made[name], lines, spans=spans)
+    source = models.make_source(made[name], part.source, spans=spans)
     sources[name] = models.select_source(source, rows)
   # Ranks a little behind the beam must be told from those far behind it.
   width = max(_WIDE.value, search.beam + _BEHIND)

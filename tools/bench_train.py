@@ -9,6 +9,7 @@ takes seconds once an iteration, however many sentences there are, and is not
 part of the speed. Weights are where tuning starts.
 """
 
+import dataclasses
 import time
 from typing import Any
 
@@ -19,6 +20,8 @@ from jaxmt.corpora import synthetic
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest
 from jaxmt.experiment.stages import grammar, lm, system
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
 from jaxmt.lm import automaton
@@ -57,13 +60,13 @@ def _corpora():
   made = synthetic.generate(
     synthetic.SyntheticConfig(train=3000, tune=10, test=10)
   )
-  corpus = {
-    "train_source": made.train.source,
-    "train_target": made.train.references[0],
-    "train_trees": made.train.trees,
-    "tune_references": [["a"]],
-    "test_references": [["a"]],
-  }
+  corpus = Corpus(
+    train_source=made.train.source,
+    train_target=made.train.references[0],
+    train_trees=made.train.trees,
+    tune_references=[["a"]],
+    test_references=[["a"]],
+  )
   links = made.train.links[0]
   yield "embedded, 3,000", corpus, links, "joint", _SETTINGS
   yield "embedded, 3,000", corpus, links, "hiero", _SETTINGS[:1]
@@ -82,25 +85,24 @@ def _read(folder, pairs, trees):
   """The first pairs of a corpus, and their links."""
   read = lambda name: files.read_lines(str(folder / name))[:pairs]
   source, target = folder.name.split("-")[-2:]
-  corpus = {
-    "train_source": read(f"train.{source}.gz"),
-    "train_target": read(f"train.{target}.gz"),
-    "tune_references": [["a"]],
-    "test_references": [["a"]],
-  }
-  if trees:
-    corpus["train_trees"] = read(trees)
+  corpus = Corpus(
+    train_source=read(f"train.{source}.gz"),
+    train_target=read(f"train.{target}.gz"),
+    train_trees=read(trees) if trees else None,
+    tune_references=[["a"]],
+    test_references=[["a"]],
+  )
   return corpus, read(f"train.{source}-{target}.align.gz")
 
 
 def _world(corpus, links, kind):
   """The model of all rules, and sentences spread over the corpus."""
   if kind == "hiero":
-    corpus = {k: v for k, v in corpus.items() if k != "train_trees"}
+    corpus = dataclasses.replace(corpus, train_trees=None)
   rules = grammar.extract(
     grammar.GrammarStageConfig(kind=kind),
     corpus=corpus,
-    links={"links": links},
+    links=Links(links=links),
   )
   model_of_words = lm.language_model(lm.LmStageConfig(order=4), corpus=corpus)
   config = system.SearchStageConfig()

@@ -1,7 +1,7 @@
 """Experiments: which stages run, for which systems.
 
-`launch/train.py` runs one, `launch/sweep.py` many. A config of the shape of
-`ExperimentConfig` says what; `configs/` has them.
+`launch/train.py` runs one experiment, `launch/sweep.py` many. An experiment is
+described by an `ExperimentConfig`; the config files are in `configs/`.
 
     corpus -> align -> lm, grammar -> tune -> decode          the baseline
                weights -> theta -> mix -> tune -> decode      other systems
@@ -23,7 +23,7 @@ from jaxmt.corpora.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import experiment_report, pipeline, systems
-from jaxmt.experiment.experiment_report import Outcome
+from jaxmt.experiment.experiment_report import Outcome, SystemArtefacts
 from jaxmt.experiment.pipeline import Artefact, Run
 from jaxmt.experiment.stages import (
   align,
@@ -39,19 +39,19 @@ from jaxmt.experiment.stages import (
 from jaxmt.experiment.stages import theta as theta_stage
 from jaxmt.experiment.stages import tune as tuning
 from jaxmt.experiment.stages.align import AlignStageConfig
-from jaxmt.experiment.stages.corpus import FilesConfig
+from jaxmt.experiment.stages.corpus import Corpus, FilesConfig
 from jaxmt.experiment.stages.evaluate import EvaluateConfig
 from jaxmt.experiment.stages.grammar import GrammarStageConfig
 from jaxmt.experiment.stages.lm import LmStageConfig
 from jaxmt.experiment.stages.mixing import MixConfig
-from jaxmt.experiment.stages.system import SearchStageConfig
-from jaxmt.experiment.stages.theta import ThetaStageConfig
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.experiment.stages.theta import LearnedTheta, ThetaStageConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
 from jaxmt.runtime import checkpoint, provenance
 from jaxmt.train.config import ThetaConfig
 
 GLOSS = "gloss"
-# Settings that others decide: not to be set by hand.
+# Settings that follow from others; config files do not have them.
 _DERIVED = (
   ("data", "synthetic", "seed"),
   ("theta", "method"),
@@ -67,7 +67,7 @@ class DataConfig:
   Attributes:
     kind: "synthetic" for the embedded corpus, or "files".
     synthetic: the embedded corpus.
-    seed: of the embedded corpus; below 0 it is the experiment's.
+    seed: of the embedded corpus; a negative one means the experiment's.
     files: the files.
     reverse: translate from target to source; there are no trees then.
   """
@@ -93,16 +93,17 @@ class ExperimentConfig:
     grammar: the rules.
     search: how to decode, in tuning and test.
     tune: how weights are tuned.
-    systems: names of `jaxmt.systems.SYSTEMS`, the baseline first; none leaves
-      only the floor.
+    systems: names of `jaxmt.experiment.systems.SYSTEMS`, the baseline first;
+      without any, only glosses are evaluated.
     theta: settings that all systems with trained θ share; a `k` of 0 is the
       beam of `search`.
     interpolation: b of equation (12): share of the baseline's probabilities in
       the trained ones; 0 for none.
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
       the last θ is mixed with the baseline's.
-    warm_start: whether weights are tuned from those before, as in figure 6:
-      the baseline's, or those of the epoch before. If not, all start alike.
+    warm_start: whether tuning starts from the weights before, as in figure 6:
+      the baseline's, or those of the epoch before. If not, every tuning starts
+      from the same weights.
     evaluate: metrics and significance test.
   """
 
@@ -196,7 +197,7 @@ def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
 
 
 def version(config: ExperimentConfig) -> str:
-  """Hashes all that results depend on: config, code, content of input files."""
+  """Returns a hash of config, code and input files."""
   paths = ()
   if config.data.kind == "files":
     paths = corpus.input_paths(config.data.files).values()
@@ -214,7 +215,7 @@ def _content(path: str) -> str:
 
 
 def run(run: Run, config: ExperimentConfig) -> str:
-  """Runs what is not done yet; writes results and report.
+  """Runs the unfinished stages; writes results and report.
 
   Returns:
     The comparison as a text table.
@@ -222,7 +223,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
   text = _corpus(run, config.data)
   links = run.stage("align", align.align, config=config.align, corpus=text)
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
-  made = {}
+  built: dict[str, SystemArtefacts] = {}
   rules = None
   if config.systems:
     rules = run.stage(
@@ -232,7 +233,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
       corpus=text,
       links=links,
     )
-    made = _systems(run, config, corpus=text, grammar=rules, lm=model)
+    built = _systems(run, config, corpus=text, grammar=rules, lm=model)
   floor = run.stage(
     "gloss",
     gloss.gloss,
@@ -240,7 +241,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
     corpus=text,
     links=links,
   )
-  translations = {name: own["decode"] for name, own in made.items()}
+  translations = {name: own.decode for name, own in built.items()}
   scores = {
     part: run.stage(
       f"evaluate-{part}",
@@ -260,21 +261,21 @@ def run(run: Run, config: ExperimentConfig) -> str:
     links=links,
     lm=model,
     grammar=rules,
-    systems=made,
+    systems=built,
     translations={**translations, GLOSS: floor},
     scores=scores,
   )
   return experiment_report.publish(run, outcome)
 
 
-def _corpus(run: Run, config: DataConfig) -> Artefact:
+def _corpus(run: Run, config: DataConfig) -> Artefact[Corpus]:
   text = _given_corpus(run, config)
   if not config.reverse:
     return text
   return run.stage("reverse", corpus.reverse, corpus=text)
 
 
-def _given_corpus(run: Run, config: DataConfig) -> Artefact:
+def _given_corpus(run: Run, config: DataConfig) -> Artefact[Corpus]:
   if config.kind == "synthetic":
     return run.stage("corpus", corpus.embedded, config=config.synthetic)
   inputs = {
@@ -292,57 +293,64 @@ def _given_corpus(run: Run, config: DataConfig) -> Artefact:
 
 def _systems(
   run: Run, config: ExperimentConfig, **shared: Artefact
-) -> dict[str, dict[str, Artefact]]:
-  """Makes every system: its stages by name.
+) -> dict[str, SystemArtefacts]:
+  """Builds every system.
 
-  Each tuning starts from the weights before, as LearnWeights of figure 6 does:
-  those of the epoch before, or of the baseline; the baseline's own, and all if
-  `warm_start` is off, from `tune.decoding.start_weights`.
+  LearnModel of figure 6: each epoch trains θ with the weights of the epoch
+  before (in the first epoch the baseline's), then tunes weights for the new θ,
+  starting from the same weights. The baseline, and with `warm_start` off every
+  system, starts from `kbest_decoder.start_weights`.
   """
-  wanted = TuningConfig(
+  settings = TuningConfig(
     tune=config.tune, search=config.search, seed=config.seed
   )
-  made: dict[str, dict[str, Artefact]] = {}
+  built: dict[str, SystemArtefacts] = {}
   for name in config.systems:
     theta: dict[str, Artefact] = {}
-    stages: dict[str, Artefact] = {}
+    learned: Artefact[LearnedTheta] | None = None
+    mixed: Artefact[Theta] | None = None
+    tuned = built[systems.PRIMARY].tune if built else None
     trained = systems.trained(name)
     for epoch in range(config.epochs if trained else 1):
-      mark = f"{name}-{epoch + 1}" if epoch else name
-      before = stages or made.get(systems.PRIMARY, {})
-      warm = before and config.warm_start
-      start = {"start": before["tune"]} if warm else {}
+      label = f"{name}-{epoch + 1}" if epoch else name
+      start = {"start": tuned} if tuned and config.warm_start else {}
       if trained:
-        settings = _theta_config(config, name)
-        learned = _learned(run, settings, mark, before, shared)
-        stages |= {"learned": learned, "theta": learned}
+        assert tuned is not None, "the baseline comes first"
+        learned = _learned(run, config, name, label, tuned, learned, shared)
+        theta = {"theta": learned}
         if epoch == config.epochs - 1:
-          stages["theta"] = _mixed(run, config, mark, learned, shared)
-        theta = {"theta": stages["theta"]}
-      stages["tune"] = run.stage(
-        f"tune-{mark}",
+          mixed = _mixed(run, config, label, learned, shared)
+          theta = {"theta": mixed}
+      tuned = run.stage(
+        f"tune-{label}",
         tuning.tune,
-        config=wanted,
+        config=settings,
         resumable=True,
         **shared,
         **theta,
         **start,
       )
-    stages["decode"] = run.stage(
+    assert tuned is not None
+    decoded = run.stage(
       f"decode-{name}",
       decode.translate,
       config=config.search,
       resumable=False,
-      tuned=stages["tune"],
+      tuned=tuned,
       **shared,
       **theta,
     )
-    made[name] = stages
-  return made
+    built[name] = SystemArtefacts(
+      learned=learned, theta=mixed, tune=tuned, decode=decoded
+    )
+  return built
 
 
 def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
-  """All epochs alike, so that runs of more epochs can share the first ones."""
+  """Returns the same settings for all epochs of a system.
+
+  So runs of more epochs can share the first ones.
+  """
   theta = systems.theta_config(name, config.theta)
   return ThetaStageConfig(
     theta=theta,
@@ -353,18 +361,20 @@ def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:
 
 def _learned(
   run: Run,
-  config: ThetaStageConfig,
-  mark: str,
-  before: dict[str, Artefact],
+  config: ExperimentConfig,
+  name: str,
+  label: str,
+  tuned: Artefact[Tuned],
+  previous: Artefact[LearnedTheta] | None,
   shared: dict[str, Artefact],
-) -> Artefact:
-  """Trains θ with the weights and, from the second epoch on, the θ `before`."""
-  earlier = {"theta": before["learned"]} if "learned" in before else {}
+) -> Artefact[LearnedTheta]:
+  """Trains θ with given weights, from the θ of the epoch before if any."""
+  earlier = {} if previous is None else {"theta": previous}
   return run.shared_stage(
-    f"theta-{mark}",
+    f"theta-{label}",
     theta_stage.learn,
-    config=config,
-    tuned=before["tune"],
+    config=_theta_config(config, name),
+    tuned=tuned,
     **shared,
     **earlier,
   )
@@ -373,13 +383,13 @@ def _learned(
 def _mixed(
   run: Run,
   config: ExperimentConfig,
-  mark: str,
-  learned: Artefact,
+  label: str,
+  learned: Artefact[LearnedTheta],
   shared: dict[str, Artefact],
-) -> Artefact:
-  """Mixes what the last epoch learned with the grammar's own θ."""
+) -> Artefact[Theta]:
+  """Mixes the θ of the last epoch with the grammar's own."""
   return run.stage(
-    f"mix-{mark}",
+    f"mix-{label}",
     mixing.mix,
     config=MixConfig(weight=config.interpolation),
     grammar=shared["grammar"],

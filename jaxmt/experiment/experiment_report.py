@@ -1,4 +1,4 @@
-"""What people see of an experiment: numbers, statistics and the report."""
+"""The results of an experiment: numbers, statistics and the report."""
 
 import dataclasses
 import hashlib
@@ -11,6 +11,13 @@ import numpy as np
 
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment.pipeline import Artefact, Run
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus, Description, Translations
+from jaxmt.experiment.stages.evaluate import Scores
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import Theta, Tuned
+from jaxmt.experiment.stages.theta import LearnedTheta
 from jaxmt.report import page, plots, tables
 from jaxmt.runtime import provenance
 from jaxmt.text import files
@@ -19,37 +26,66 @@ _EXAMPLES = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class SystemArtefacts:
+  """The artefacts of one system.
+
+  Attributes:
+    learned: θ of the last epoch, None if the system trains none.
+    theta: the same mixed with the baseline's, or None.
+    tune: weights of the last epoch.
+    decode: translations.
+  """
+
+  learned: Artefact[LearnedTheta] | None
+  theta: Artefact[Theta] | None
+  tune: Artefact[Tuned]
+  decode: Artefact[Translations]
+
+  @property
+  def stages(self) -> dict[str, Artefact]:
+    """The artefacts by name, without those that the system lacks."""
+    names = [field.name for field in dataclasses.fields(self)]
+    found = {name: getattr(self, name) for name in names}
+    return {name: one for name, one in found.items() if one is not None}
+
+  @property
+  def history(self) -> list[dict[str, Any]]:
+    """One record for each iteration of training θ."""
+    return [] if self.learned is None else self.learned.value.history
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
   """A finished experiment.
 
   Attributes:
-    config: of the experiment.
-    corpus: its artefact, like all others here.
+    config: the `ExperimentConfig`.
+    corpus: the text.
     described: sizes of the corpus.
     links: word links.
     lm: the language model.
-    grammar: the rules, or None if there is no system.
-    systems: stages of each system: "tune", "decode" and maybe "learned".
-    translations: what each system, and the floor, makes of tune and test.
+    grammar: the rules, or None without any system.
+    systems: the artefacts of each system.
+    translations: of each system, and the glosses.
     scores: evaluation by part.
   """
 
   config: Any
-  corpus: Artefact
-  described: Artefact
-  links: Artefact
-  lm: Artefact
-  grammar: Artefact | None
-  systems: Mapping[str, Mapping[str, Artefact]]
-  translations: Mapping[str, Artefact]
-  scores: Mapping[str, Artefact]
+  corpus: Artefact[Corpus]
+  described: Artefact[Description]
+  links: Artefact[Links]
+  lm: Artefact[LanguageModel]
+  grammar: Artefact[Grammar] | None
+  systems: Mapping[str, SystemArtefacts]
+  translations: Mapping[str, Artefact[Translations]]
+  scores: Mapping[str, Artefact[Scores]]
 
 
 def publish(run: Run, outcome: Outcome) -> str:
   """Writes results.json, statistics.npz and report.html; returns the table."""
-  test = outcome.scores["test"]
+  statistics = outcome.scores["test"].value.statistics
   arrays = {
-    f"{system}/{metric}": test[f"statistics_{metric}"][number]
+    f"{system}/{metric}": statistics[metric][number]
     for metric in outcome.config.evaluate.metrics
     for number, system in enumerate(outcome.translations)
   }
@@ -57,7 +93,7 @@ def publish(run: Run, outcome: Outcome) -> str:
   run.write_json("results.json", results(outcome))
   files.write_text(str(run.workdir / "report.html"), _report(outcome))
   baseline = next(iter(outcome.translations))
-  parts = [("Corpus", outcome.described["rows"])]
+  parts = [("Corpus", outcome.described.value.rows)]
   parts += [
     (title, rows)
     for title, rows in (
@@ -80,7 +116,7 @@ def results(outcome: Outcome) -> dict[str, Any]:
 
   All but "measures" are the same whenever it is run again.
   """
-  signatures = outcome.scores["test"]["signatures"]
+  signatures = outcome.scores["test"].value.signatures
   return {
     "systems": _scores(outcome, "test"),
     "tune": _scores(outcome, "tune"),
@@ -88,10 +124,10 @@ def results(outcome: Outcome) -> dict[str, Any]:
     "significance": _p_values(outcome),
     "signatures": signatures,
     "alignment": _alignment(outcome),
-    "language_model": outcome.lm["metrics"],
-    "grammar": outcome.grammar["metrics"] if outcome.grammar else {},
-    "corpus": outcome.described["rows"],
-    "test_references": _digest(outcome.corpus["test_references"]),
+    "language_model": outcome.lm.value.metrics,
+    "grammar": outcome.grammar.value.metrics if outcome.grammar else {},
+    "corpus": outcome.described.value.rows,
+    "test_references": _digest(outcome.corpus.value.test_references),
     "measures": _all_measures(outcome),
   }
 
@@ -104,7 +140,7 @@ def _digest(references: Sequence[Sequence[str]]) -> str:
 
 def _scores(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
   found: dict[str, dict[str, float]] = {}
-  for row in outcome.scores[part]["rows"]:
+  for row in outcome.scores[part].value.rows:
     found.setdefault(row["system"], {})[row["metric"]] = row["score"]
   return found
 
@@ -112,7 +148,7 @@ def _scores(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
 def _p_values(outcome: Outcome) -> dict[str, dict[str, float]]:
   """On test, against the baseline."""
   found: dict[str, dict[str, float]] = {}
-  for row in outcome.scores["test"]["rows"]:
+  for row in outcome.scores["test"].value.rows:
     if "p_value" in row:
       found.setdefault(row["system"], {})[row["metric"]] = row["p_value"]
   return found
@@ -122,31 +158,31 @@ def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
   """What was measured of each system; of the baseline, its extraction too."""
   found = {name: _measures(own) for name, own in outcome.systems.items()}
   if outcome.grammar and outcome.grammar.seconds and found:
-    pairs = len(outcome.corpus["train_source"])
+    pairs = len(outcome.corpus.value.train_source)
     speed = round(pairs / outcome.grammar.seconds, 3)
     found[next(iter(found))].setdefault("sentences_per_second", speed)
   return found
 
 
-def _measures(stages: Mapping[str, Artefact]) -> dict[str, float]:
+def _measures(own: SystemArtefacts) -> dict[str, float]:
   """Seconds of a system's own stages, and what training reports.
 
   The speed is that of the fastest iteration: others may include compilation.
   """
-  found = {f"{name}_seconds": one.seconds for name, one in stages.items()}
+  found = {f"{name}_seconds": one.seconds for name, one in own.stages.items()}
   found["seconds"] = round(sum(found.values()), 3)
-  found["rounds"] = stages["tune"]["metrics"]["rounds"]
-  if "learned" in stages:
-    for name, value in stages["learned"]["metrics"].items():
+  found["rounds"] = (own.tune.value.metrics or {})["rounds"]
+  if own.learned is not None:
+    for name, value in own.learned.value.metrics.items():
       if isinstance(value, int | float):
         found[name] = value
-    speeds = [
-      record["sentences_per_second"]
-      for record in stages["learned"]["history"]
-      if record.get("sentences_per_second")
-    ]
-    if speeds:
-      found["sentences_per_second"] = max(speeds)
+  speeds = [
+    record["sentences_per_second"]
+    for record in own.history
+    if record.get("sentences_per_second")
+  ]
+  if speeds:
+    found["sentences_per_second"] = max(speeds)
   return found
 
 
@@ -157,7 +193,7 @@ def comparison(outcome: Outcome) -> list[dict[str, Any]]:
   """
   metrics = outcome.config.evaluate.metrics
   tuned, rows = _scores(outcome, "tune"), {}
-  for row in outcome.scores["test"]["rows"]:
+  for row in outcome.scores["test"].value.rows:
     name = row["system"]
     own = rows.setdefault(
       name,
@@ -175,28 +211,29 @@ def comparison(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _alignment(outcome: Outcome) -> list[dict[str, Any]]:
-  row = dict(outcome.links.values.get("metrics", {}))
+  row = dict(outcome.links.value.metrics or {})
   row.pop("perplexity", None)
   return [{"model": outcome.config.align.model, **row}] if row else []
 
 
 def _lm(outcome: Outcome) -> list[dict[str, Any]]:
-  return [outcome.lm["metrics"]]
+  return [outcome.lm.value.metrics]
 
 
 def _grammar(outcome: Outcome) -> list[dict[str, Any]]:
   if outcome.grammar is None:
     return []
-  return [{"kind": outcome.config.grammar.kind, **outcome.grammar["metrics"]}]
+  return [
+    {"kind": outcome.config.grammar.kind, **outcome.grammar.value.metrics}
+  ]
 
 
 def _training(outcome: Outcome) -> list[dict[str, Any]]:
   rows = []
-  for name, stages in outcome.systems.items():
-    if "learned" in stages:
-      for record in stages["learned"]["history"]:
-        flat = {k: v for k, v in record.items() if not isinstance(v, dict)}
-        rows.append({"system": name, **flat})
+  for name, own in outcome.systems.items():
+    for record in own.history:
+      flat = {k: v for k, v in record.items() if not isinstance(v, dict)}
+      rows.append({"system": name, **flat})
   return rows
 
 
@@ -212,8 +249,8 @@ def _tuning(outcome: Outcome) -> list[dict[str, Any]]:
       "loss": record.get("loss"),
       "change": record.get("change"),
     }
-    for name, stages in outcome.systems.items()
-    for record in stages["tune"]["history"]
+    for name, own in outcome.systems.items()
+    for record in own.tune.value.history
   ]
 
 
@@ -230,25 +267,29 @@ def _seconds(outcome: Outcome) -> list[dict[str, Any]]:
   ]
   return rows + [
     {"system": name, "stage": stage, "seconds": one.seconds}
-    for name, stages in outcome.systems.items()
-    for stage, one in stages.items()
+    for name, own in outcome.systems.items()
+    for stage, one in own.stages.items()
   ]
 
 
 def _examples(outcome: Outcome, *, count: int) -> list[dict[str, str]]:
   """Sentences side by side, where the systems differ first."""
   lines = {
-    name: one["test_hypothesis"] for name, one in outcome.translations.items()
+    name: one.value.test_hypothesis
+    for name, one in outcome.translations.items()
   }
   own = [lines[name] for name in outcome.systems]
-  total = len(outcome.corpus["test_source"])
+  total = len(outcome.corpus.value.test_source)
   differ = [n for n in range(total) if len({line[n] for line in own}) > 1]
   chosen = (differ + [n for n in range(total) if n not in set(differ)])[:count]
   rows = []
   for number in chosen:
     rows += [
-      {"": "source", "text": outcome.corpus["test_source"][number]},
-      {"": "reference", "text": outcome.corpus["test_references"][number][0]},
+      {"": "source", "text": outcome.corpus.value.test_source[number]},
+      {
+        "": "reference",
+        "text": outcome.corpus.value.test_references[number][0],
+      },
       *({"": name, "text": line[number]} for name, line in lines.items()),
     ]
   return rows
@@ -267,7 +308,7 @@ def _write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
 def _pictures(outcome: Outcome) -> dict[str, list[str]]:
   """The plots, by section."""
   metric = outcome.config.evaluate.metrics[0]
-  rows = [r for r in outcome.scores["test"]["rows"] if r["metric"] == metric]
+  rows = [r for r in outcome.scores["test"].value.rows if r["metric"] == metric]
   drawn = {
     "Comparison": plots.bars(
       {row["system"]: row["score"] for row in rows},
@@ -276,8 +317,8 @@ def _pictures(outcome: Outcome) -> dict[str, list[str]]:
     )
   }
   curves = {
-    name: _curve(stages["tune"]["history"], "round", "score")
-    for name, stages in outcome.systems.items()
+    name: _curve(own.tune.value.history, "round", "score")
+    for name, own in outcome.systems.items()
   }
   if curves:
     drawn["Tuning"] = plots.lines(
@@ -286,10 +327,10 @@ def _pictures(outcome: Outcome) -> dict[str, list[str]]:
       y_label=f"{outcome.config.tune.metric} on tune, decoded",
     )
   learning = {
-    name: _curve(stages["learned"]["history"], "iteration", "model_score")
-    for name, stages in outcome.systems.items()
-    if "learned" in stages
-    and all("model_score" in r for r in stages["learned"]["history"])
+    name: _curve(own.history, "iteration", "model_score")
+    for name, own in outcome.systems.items()
+    if own.learned is not None
+    and all("model_score" in record for record in own.history)
   }
   if learning:
     drawn["Training"] = plots.lines(
@@ -311,13 +352,13 @@ def _report(outcome: Outcome) -> str:
   commit = provenance.commit()["commit"] or "unknown"
   signatures = [
     {"metric": name, "signature": value}
-    for name, value in outcome.scores["test"]["signatures"].items()
+    for name, value in outcome.scores["test"].value.signatures.items()
   ]
   weights = [
     {"weight": name}
     | {
-      system: stages["tune"]["weights"].get(name)
-      for system, stages in outcome.systems.items()
+      system: own.tune.value.weights.get(name)
+      for system, own in outcome.systems.items()
     }
     for name in _weight_names(outcome)
   ]
@@ -328,7 +369,7 @@ def _report(outcome: Outcome) -> str:
     ("Tuning", _tuning(outcome)),
     ("Weights", weights),
     ("Seconds", _seconds(outcome)),
-    ("Corpus", outcome.described["rows"]),
+    ("Corpus", outcome.described.value.rows),
     ("Alignment", _alignment(outcome)),
     ("Language model", _lm(outcome)),
     ("Grammar", _grammar(outcome)),
@@ -352,8 +393,8 @@ def _weight_names(outcome: Outcome) -> list[str]:
   return list(
     dict.fromkeys(
       name
-      for stages in outcome.systems.values()
-      for name in stages["tune"]["weights"]
+      for own in outcome.systems.values()
+      for name in own.tune.value.weights
       if ":" not in name  # sparse ones are too many to show
     )
   )

@@ -8,16 +8,21 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import systems
+from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import system as system_lib
-from jaxmt.experiment.stages.system import SearchStageConfig
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,12 +60,12 @@ class FinishedRun:
     several = systems.trained(system) and epochs > 1
     return f"{system}-{epochs}" if several else system
 
-  def tuned(self, system: str) -> dict[str, Any]:
-    """Reads the tuned "weights" and "templates" of a system."""
-    return self.values(f"tune-{self.last_epoch(system)}")
+  def tuned(self, system: str) -> Tuned:
+    """Reads the tuned weights of a system."""
+    return self.record(f"tune-{self.last_epoch(system)}", Tuned)
 
-  def values(self, stage: str) -> dict[str, Any]:
-    """Reads the artefact of a stage.
+  def record(self, stage: str, kind: type[R]) -> R:
+    """Reads what a stage has returned, a record of type `kind`.
 
     Raises:
       InputError: if there is none, or it is damaged.
@@ -71,7 +76,7 @@ class FinishedRun:
     if not folder.is_dir():
       raise InputError("no such artefact", path=str(folder))
     try:
-      return checkpoint.read(folder)[0]
+      return kind.from_values(checkpoint.read(folder)[0])
     except checkpoint.Damaged as damage:
       raise InputError(str(damage), path=str(folder)) from damage
 
@@ -142,11 +147,11 @@ def find_system(run: FinishedRun, system: str | None) -> str:
   return name
 
 
-def system_theta(run: FinishedRun, system: str) -> dict[str, Any] | None:
+def system_theta(run: FinishedRun, system: str) -> Theta | None:
   """Returns a system's trained rule probabilities; None: the grammar's own."""
   if not systems.trained(system):
     return None
-  return run.values(f"mix-{run.last_epoch(system)}")
+  return run.record(f"mix-{run.last_epoch(system)}", Theta)
 
 
 def translator(
@@ -157,14 +162,13 @@ def translator(
 ) -> Translator:
   """Returns a system with its weights and the search settings of the run."""
   name = find_system(run, system)
-  grammar, search = run.values("grammar"), run.search
+  grammar, search = run.record("grammar", Grammar), run.search
+  lm = run.record("lm", LanguageModel)
   tuned = run.tuned(name)
   theta = system_theta(run, name)
   table = system_lib.rule_table(grammar, theta, lines=lines)
   return system_lib.make_translator(
     search,
-    system_lib.make_model(
-      search, table=table, lm=run.values("lm"), weights=tuned["weights"]
-    ),
-    binarize=grammar["binarize"],
+    system_lib.make_model(search, table=table, lm=lm, weights=tuned.weights),
+    binarize=grammar.binarize,
   )

@@ -1,10 +1,11 @@
-"""Stages: inputs -> artefact, keyed by content; the only impure heart.
+"""The pipeline: stages from inputs to artefacts, keyed by content.
 
 A stage is a pure function of earlier artefacts and one config part. Its
 artefact's key is the hash of the inputs' keys, the version of all code that can
-run in it, and the config part. So a finished stage is never redone, a changed
-one always is, and a run that was killed at any moment and is started again
-gives the same numbers.
+run in it, and the config part. So a finished stage is never run again, a
+changed one always is, and a run that was killed at any moment and started again
+gives the same numbers. What a stage returns and takes are records
+(`jaxmt.experiment.record`): this module takes them apart and rebuilds them.
 
     with pipeline.open_run(workdir, config=config, ...) as run:
       corpus = run.stage("corpus", make_corpus, config=config.data)
@@ -20,6 +21,7 @@ a crew (`jaxmt.runtime.crew`).
 import contextlib
 import dataclasses
 import datetime
+import functools
 import hashlib
 import json
 import os
@@ -27,36 +29,44 @@ import pathlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
+from jaxmt.experiment import record
 from jaxmt.runtime import checkpoint, progress, provenance
 from jaxmt.runtime.crew import Crew
 from jaxmt.text import files
 
 STORE = "artefacts"  # the folder of a workdir that holds them
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Artefact:
+class Artefact(Generic[T]):
   """A finished stage.
 
   Attributes:
     key: the hash that names it.
-    values: what the stage returned; arrays are memory-mapped.
-    seconds: how long making it took, when it was made; if that was
-      interrupted, with what was done before and kept.
-    reused: whether it was already there.
+    values: the named values that the stage returned; arrays are memory-mapped.
+    seconds: how long the stage took; of an interrupted one, with the work that
+      was stored before.
+    reused: whether an earlier run had made it.
+    kind: the record that the stage returned, None for a dict.
   """
 
   key: str
   values: Mapping[str, Any]
   seconds: float
   reused: bool
+  kind: type[record.Record] | None = None
 
-  def __getitem__(self, name: str) -> Any:
-    return self.values[name]
+  @functools.cached_property
+  def value(self) -> T:
+    """What the stage returned."""
+    if self.kind is None:
+      return cast(T, dict(self.values))
+    return cast(T, self.kind.from_values(self.values))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,7 +87,7 @@ class _Call:
   """A stage: see `Run.stage` and `Run.shared_stage`."""
 
   name: str
-  function: Callable[..., dict[str, Any]]
+  function: Callable[..., Any]
   config: Any
   inputs: Mapping[str, Artefact | SourceFile]
   resumable: bool = False
@@ -105,24 +115,25 @@ class Run:
   def stage(
     self,
     name: str,
-    function: Callable[..., dict[str, Any]],
+    function: Callable[..., T],
     *,
     config: Any = None,
     resumable: bool = False,
     **inputs: Artefact | SourceFile,
-  ) -> Artefact:
+  ) -> Artefact[T]:
     """Returns the artefact of `function(config, **inputs)`, made or reused.
 
     Args:
       name: for people; also the artefact's folder name.
-      function: pure, at module level, returning named values as
-        `checkpoint.write` takes them. A value "metrics" (a dict of numbers)
-        also goes to `metrics.jsonl`. It receives the values of each input
-        artefact, or the path of each source file.
+      function: pure, at module level, returning a `record.Record`, or a dict
+        of named values as `checkpoint.write` takes them. A value "metrics" (a
+        dict of numbers) also goes to `metrics.jsonl`. It receives each input
+        artefact as the record of its annotation, and the path of each source
+        file.
       config: the config part it depends on, passed as first argument.
-      resumable: the function takes `partial`, a `checkpoint.Partial` in which
-        it keeps what it has done. It is still there when the stage was killed
-        and is run again, and gone when the stage is finished.
+      resumable: the function takes `partial`, a `checkpoint.Partial` for
+        intermediate results. They survive a kill, and are removed when the
+        stage is finished.
       **inputs: earlier artefacts, source files.
     """
     call = _Call(name, function, config, inputs, resumable)
@@ -131,12 +142,12 @@ class Run:
   def shared_stage(
     self,
     name: str,
-    function: Callable[..., dict[str, Any]],
+    function: Callable[..., T],
     *,
     config: Any = None,
     **inputs: Artefact,
-  ) -> Artefact:
-    """A resumable stage that every process of the crew takes part in.
+  ) -> Artefact[T]:
+    """Runs a resumable stage that every process of the crew takes part in.
 
     The function also receives the run's tools, see `open_run`.
     """
@@ -157,7 +168,11 @@ class Run:
     self._folders[key] = str(directory)
     values, meta = found
     artefact = Artefact(
-      key=key, values=values, seconds=meta["seconds"], reused=reused
+      key=key,
+      values=values,
+      seconds=meta["seconds"],
+      reused=reused,
+      kind=record.result_type(call.function),
     )
     self._record(name, artefact)
     return artefact
@@ -176,12 +191,7 @@ class Run:
   def _make(self, call: "_Call", directory: pathlib.Path, key: str):
     progress.say(f"[{call.name}] running")
     start = time.perf_counter()
-    arguments: dict[str, Any] = {
-      parameter: value.path
-      if isinstance(value, SourceFile)
-      else dict(value.values)
-      for parameter, value in call.inputs.items()
-    }
+    arguments = _arguments(call)
     partial = self.store / ".partial" / directory.name
     kept = checkpoint.Partial(partial) if call.resumable else None
     if kept is not None:
@@ -190,7 +200,7 @@ class Run:
       arguments |= self._tools
       if self._crew is not None:
         self._crew.announce(self._task(call, partial))
-    values = call.function(call.config, **arguments)
+    values = record.to_values(call.function(call.config, **arguments))
     seconds = kept.seconds if kept else time.perf_counter() - start
     seconds = round(seconds, 3)
     meta = {"stage": call.name, "key": key, "seconds": seconds}
@@ -227,13 +237,24 @@ class Run:
     )
     files.write_lines(
       str(self.workdir / "metrics.jsonl"),
-      [json.dumps(record, ensure_ascii=False) for record in self._records],
+      [json.dumps(line, ensure_ascii=False) for line in self._records],
     )
 
   def write_json(self, name: str, value: Any) -> None:
     """Writes a JSON file into the workdir, atomically."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
     files.write_text(str(self.workdir / name), text)
+
+
+def _arguments(call: _Call) -> dict[str, Any]:
+  """Returns the inputs of a stage as its function takes them."""
+  paths, values = {}, {}
+  for parameter, value in call.inputs.items():
+    if isinstance(value, SourceFile):
+      paths[parameter] = value.path
+    else:
+      values[parameter] = value.values
+  return paths | record.arguments(call.function, values)
 
 
 def _key(name, function, config, inputs) -> str:
@@ -248,14 +269,14 @@ def _key(name, function, config, inputs) -> str:
 
 def take_part(
   crew: Crew,
-  function: Callable[..., dict[str, Any]],
+  function: Callable[..., Any],
   config_class: type,
   *,
   tools: Mapping[str, Any] | None = None,
 ) -> None:
-  """Helps with every stage that the leader of a crew shares, until it ends.
+  """Works on every stage that the leader of a crew shares, until it ends.
 
-  What the function returns here is left to the leader to write.
+  Only the leader writes results.
 
   Args:
     crew: of which another process is the leader.
@@ -269,14 +290,14 @@ def take_part(
   for task in crew.tasks():
     if task["code"] != provenance.function_version(function):
       raise InputError("process 0 runs another version of the code")
-    inputs = {
+    values = {
       parameter: checkpoint.read(pathlib.Path(folder))[0]
       for parameter, folder in task["inputs"].items()
     }
     function(
       config_lib.freeze(config_class, task["config"]),
       partial=checkpoint.Partial(pathlib.Path(task["partial"])),
-      **inputs,
+      **record.arguments(function, values),
       **(tools or {}),
     )
 
@@ -315,7 +336,7 @@ def open_run(
   files.make_folder(str(store_path / ".locks"))
   with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
     run = Run(path, store_path, crew=crew, tools=tools)
-    record = {
+    about = {
       "argv": sys.argv,
       "config": config_lib.plain(config),
       "version": version,
@@ -323,10 +344,10 @@ def open_run(
       "versions": provenance.versions(),
       "started": _now(),
     }
-    run.write_json("run.json", {**record, "status": "running"})
+    run.write_json("run.json", {**about, "status": "running"})
     yield run
     run.write_json(
-      "run.json", {**record, "status": "finished", "finished": _now()}
+      "run.json", {**about, "status": "finished", "finished": _now()}
     )
 
 

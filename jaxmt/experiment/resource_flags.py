@@ -1,9 +1,9 @@
-"""The flags that say where rule probabilities are trained.
+"""Flags of the resources on which rule probabilities are trained.
 
-    flags.adopt_module_key_flags(workplace)
+    flags.adopt_module_key_flags(resource_flags)
 
-    with workplace.enter(workdir, workers=2) as options:
-      if options is None:  # another process leads, and has ended
+    with resource_flags.enter(workdir, workers=2) as options:
+      if options is None:  # another process led the run; it is finished
         return
       with pipeline.open_run(workdir, config=config, **options) as run: ...
 
@@ -19,49 +19,50 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import pipeline
 from jaxmt.experiment.stages import theta
-from jaxmt.experiment.stages.theta import ThetaStageConfig, Workplace
+from jaxmt.experiment.stages.theta import ResourceOptions, ThetaStageConfig
 from jaxmt.runtime import crew, parallel
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 
 _DEVICES = flags.DEFINE_integer(
-  "devices", 1, "devices that training of rules is split over, 0 for all"
+  "devices", 1, "number of devices that train rules, 0 for all"
 )
 _RUNNER = flags.DEFINE_enum(
-  "runner", "threads", runner_lib.KINDS, "where rules are trained"
+  "runner", "threads", runner_lib.KINDS, "what trains rules in parallel"
 )
-_RAY = flags.DEFINE_string("ray_address", None, "a running Ray cluster")
+_RAY = flags.DEFINE_string(
+  "ray_address", None, "address of a running Ray cluster"
+)
 _COORDINATOR = flags.DEFINE_string(
   "coordinator", "", "host:port of process 0 of a run of several processes"
 )
 _PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
-_PROCESS = flags.DEFINE_integer("process_id", 0, "which of them this is")
+_PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
 
 
 @contextlib.contextmanager
 def enter(workdir: str, *, workers: int) -> Iterator[dict[str, Any] | None]:
   """Sets JAX up as the flags say; call before any JAX computation.
 
-  Of several processes the first leads. In the others this helps it with
-  training until it ends.
+  Of several processes the first leads. The others take part in training until
+  the leader has finished.
 
   Args:
     workdir: a folder that all processes see.
-    workers: shards worked on at once, of which Ray must know.
+    workers: shards worked on at once; Ray reserves a worker for each.
 
   Yields:
     Arguments for `pipeline.open_run`, or None if this process does not lead.
 
   Raises:
-    InputError: for flags that do not go together, or devices that are not
-      there.
+    InputError: for flags that exclude each other, or missing devices.
   """
   if _COORDINATOR.value and _RUNNER.value == "ray":
-    raise InputError("--coordinator or --runner=ray, not both")
+    raise InputError("--coordinator cannot be combined with --runner=ray")
   runner = Runner(kind=_RUNNER.value, workers=workers, address=_RAY.value)
-  # Ray starts programs, which is not safe any more when JAX has threads.
+  # Ray starts programs. That is unsafe once JAX has started its threads.
   with runner_lib.session(runner):
-    tools = {"workplace": _set_up()}
+    tools = {"resources": _set_up()}
     with crew.assemble(workdir) as team:
       if team.helps:
         pipeline.take_part(team, theta.learn, ThetaStageConfig, tools=tools)
@@ -70,7 +71,8 @@ def enter(workdir: str, *, workers: int) -> Iterator[dict[str, Any] | None]:
         yield {"crew": team, "tools": tools}
 
 
-def _set_up() -> Workplace:
+def _set_up() -> ResourceOptions:
+  """Starts JAX and returns the flags' resources."""
   try:
     parallel.initialize(
       devices=_DEVICES.value,
@@ -80,8 +82,8 @@ def _set_up() -> Workplace:
     )
   except ValueError as error:
     raise InputError(f"--{error}") from error
-  place = Workplace(
+  resources = ResourceOptions(
     runner=_RUNNER.value, ray_address=_RAY.value, devices=_DEVICES.value
   )
-  theta.check_workplace(place)
-  return place
+  theta.check_resources(resources)
+  return resources

@@ -24,6 +24,8 @@ from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run
 from jaxmt.experiment.finished_run import FinishedRun
 from jaxmt.experiment.stages import system as system_lib
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import native
 from jaxmt.text import files
@@ -71,7 +73,7 @@ def export(run: FinishedRun, system: str | None, output: str) -> None:
       `output`.
   """
   name = finished_run.find_system(run, system)
-  grammar, tuned = run.values("grammar"), run.tuned(name)
+  grammar, tuned = run.record("grammar", Grammar), run.tuned(name)
   table = system_lib.rule_table(grammar, finished_run.system_theta(run, name))
   settings = {
     "format": FORMAT,
@@ -83,15 +85,15 @@ def export(run: FinishedRun, system: str | None, output: str) -> None:
     "dialect": "jaxmt",
     "span": run.search.span,
     "targets": run.search.targets,
-    "binarize": grammar["binarize"],
+    "binarize": grammar.binarize,
     **{size: getattr(run.search, size) for size in _SIZES},
   }
   with _new_folder(output) as folder:
     native.write(str(folder / "grammar"), table)
     files.write_lines(
-      str(folder / "lm.arpa.gz"), list(run.values("lm")["arpa"])
+      str(folder / "lm.arpa.gz"), run.record("lm", LanguageModel).arpa
     )
-    lines = weight_files.format_weights(tuned["weights"])
+    lines = weight_files.format_weights(tuned.weights)
     files.write_lines(str(folder / "weights.txt"), lines)
     text = json.dumps(settings, indent=1) + "\n"
     files.write_text(str(folder / _SETTINGS), text)

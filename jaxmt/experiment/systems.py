@@ -1,9 +1,10 @@
-"""The systems an experiment can compare: ways to get rule probabilities θ.
+"""The systems an experiment can compare: ways to estimate rule probabilities θ.
 
-The first one of an experiment is its baseline. "primary" takes relative
+The first system of an experiment is its baseline. "primary" takes relative
 frequencies of extracted rules; all others train θ on the training text with the
 baseline's weights, mix it with the primary one, and tune again from these
-weights (figure 6). "retuned" only tunes again: it tells what that alone gives.
+weights (figure 6). "retuned" only tunes again, and so measures the gain of the
+second tuning alone.
 """
 
 import dataclasses
@@ -39,10 +40,11 @@ def check(names: Sequence[str], theta: ThetaConfig) -> None:
   for name in names:
     if name not in SYSTEMS:
       raise InputError(
-        f"config key 'systems': no '{name}'; there are: {', '.join(SYSTEMS)}"
+        f"config key 'systems': '{name}' is none of {', '.join(SYSTEMS)}"
       )
-  if len(set(names)) < len(names):
-    raise InputError("config key 'systems': a name stands twice")
+  for place, name in enumerate(names):
+    if name in names[:place]:
+      raise InputError(f"config key 'systems': duplicate system '{name}'")
   if names and names[0] != PRIMARY:
     raise InputError(
       f"config key 'systems': '{PRIMARY}' comes first, the others start from it"

@@ -169,8 +169,8 @@ def test_key_depends_on_config_inputs_and_code(tmp_path):
   assert first.key == same.key != other.key
   assert same.reused
   assert a.key != b.key
-  np.testing.assert_array_equal(first["values"], same["values"])
-  assert first["words"] == ["a", "", "c\r"]
+  np.testing.assert_array_equal(first.values["values"], same.values["values"])
+  assert first.values["words"] == ["a", "", "c\r"]
 
 
 def test_a_source_file_counts_by_content(tmp_path):
@@ -249,7 +249,7 @@ def test_tools_reach_a_shared_stage_but_not_its_key(tmp_path):
     ) as run:
       given = run.stage("numbers", numbers, config=4)
       made = run.shared_stage("shared", shared, config=1, numbers=given)
-    assert made["total"] == 7 and made["tool"] == tool
+    assert made.value == {"total": 7, "tool": tool}
     keys.append(made.key)
   assert keys[0] == keys[1]
   assert [task["stage"] for task in crew.announced] == ["shared", "shared"]

@@ -47,7 +47,7 @@ def run(workdir: str, kill_at: int = 0) -> None:
   with pipeline.open_run(workdir, config=config) as run:
     made = run.stage("numbers", numbers, config={"seed": 3})
     done = run.stage("total", total, config={"scale": 2.0}, numbers=made)
-    run.write_json("results.json", {"result": done["result"]})
+    run.write_json("results.json", {"result": done.value["result"]})
 
 
 def forked(workdir: str, kill_at: int = 0) -> int:

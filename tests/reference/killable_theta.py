@@ -12,8 +12,11 @@ import sys
 
 from jaxmt.experiment import pipeline
 from jaxmt.experiment.stages import grammar, lm, theta
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import GrammarStageConfig
 from jaxmt.experiment.stages.lm import LmStageConfig
+from jaxmt.experiment.stages.system import Tuned
 from jaxmt.experiment.stages.theta import ThetaStageConfig
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.train.config import ThetaConfig
@@ -32,21 +35,26 @@ CONFIG = ThetaStageConfig(
 )
 
 
-def corpus(config):
+def corpus(config) -> Corpus:
   del config
-  source, target, links = (list(side) for side in zip(*tiny.PAIRS, strict=True))
+  source, target, given = (list(side) for side in zip(*tiny.PAIRS, strict=True))
   references = [[line] for line in target]
-  return {
-    "train_source": source,
-    "train_target": target,
-    "links": links,
-    "tune_references": references,
-    "test_references": references,
-  }
+  return Corpus(
+    train_source=source,
+    train_target=target,
+    train_links=given,
+    tune_references=references,
+    test_references=references,
+  )
 
 
-def weights(config):
-  return {"weights": config}
+def links(config, *, corpus: Corpus) -> Links:
+  del config
+  return Links(links=corpus.train_links or [])
+
+
+def weights(config) -> Tuned:
+  return Tuned(weights=config)
 
 
 def run(workdir):
@@ -57,7 +65,7 @@ def run(workdir):
       grammar.extract,
       config=GrammarStageConfig(kind="hiero"),
       corpus=text,
-      links=text,
+      links=made.stage("links", links, corpus=text),
     )
     model = made.stage(
       "lm", lm.language_model, config=LmStageConfig(order=2), corpus=text

@@ -9,6 +9,8 @@ from jax.sharding import Mesh
 
 from jaxmt.align import em, link_scores, registry, symmetrize
 from jaxmt.errors import InputError
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.runtime import parallel, progress
 from jaxmt.text import links as links_lib
 from jaxmt.text import vocabulary
@@ -30,6 +32,20 @@ class AlignStageConfig:
   iterations: int = 5
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Links(Record):
+  """Word links of the training part.
+
+  Attributes:
+    links: Pharaoh lines.
+    metrics: precision, recall and error rate against the corpus's own links,
+      if it has any, and the perplexity of every pass.
+  """
+
+  links: list[str]
+  metrics: dict[str, Any] | None = None
+
+
 def check(config: AlignStageConfig) -> None:
   """Raises `ValueError` for an unknown model or method, or a bad number."""
   if config.model != "given":
@@ -41,24 +57,17 @@ def check(config: AlignStageConfig) -> None:
     )
 
 
-def align(
-  config: AlignStageConfig, *, corpus: dict[str, Any]
-) -> dict[str, Any]:
-  """Links the training pairs; compares with the given links if there are any.
-
-  Returns:
-    "links": Pharaoh lines; "metrics": precision, recall and error rate against
-    the given links, and the perplexity of every pass.
-  """
-  given = corpus.get("train_links")
+def align(config: AlignStageConfig, *, corpus: Corpus) -> Links:
+  """Links the training pairs, and compares with the corpus's own links."""
+  given = corpus.train_links
   if config.model == "given":
     if given is None:
       raise InputError(
         "config key 'align.model' is 'given', but the corpus has no links"
       )
-    return {"links": given}
-  source, _ = vocabulary.intern(corpus["train_source"])
-  target, _ = vocabulary.intern(corpus["train_target"])
+    return Links(links=given)
+  source, _ = vocabulary.intern(corpus.train_source)
+  target, _ = vocabulary.intern(corpus.train_target)
   # One device of this process: sums over more would round in other ways.
   mesh = Mesh(np.array(jax.local_devices()[:1]), (parallel.DATA,))
   settings = registry.default_config(config.model, iterations=config.iterations)
@@ -82,4 +91,4 @@ def align(
       "recall": round(scores.recall, 4),
       "aer": round(scores.aer, 4),
     }
-  return {"links": links_lib.format_links(joined), "metrics": metrics}
+  return Links(links=links_lib.format_links(joined), metrics=metrics)

@@ -1,10 +1,4 @@
-"""The corpus of an experiment: embedded or from files.
-
-A corpus artefact has, for the parts "train", "tune" and "test":
-`{part}_source` (lines), `train_target` (lines), `{tune,test}_references` (for
-each sentence its list of references), and where they exist `{part}_trees`,
-`train_links`, and `lm_text` (lines of further target text).
-"""
+"""The corpus of an experiment, embedded or from files; texts in and out."""
 
 import dataclasses
 from typing import Any
@@ -13,6 +7,7 @@ import numpy as np
 
 from jaxmt.corpora import synthetic
 from jaxmt.errors import InputError
+from jaxmt.experiment.record import Record
 from jaxmt.text import (
   bitext,
   files,
@@ -22,8 +17,143 @@ from jaxmt.text import (
   trees,
   vocabulary,
 )
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import Vocabulary
 
 PARTS = ("tune", "test")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Part:
+  """The sentences of "train", "tune" or "test".
+
+  Attributes:
+    source: source lines.
+    references: the references of each sentence.
+    trees: PTB trees of the source, or None.
+  """
+
+  source: list[str]
+  references: list[list[str]]
+  trees: list[str] | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Corpus(Record):
+  """A corpus in three parts; all text is tokenised.
+
+  Attributes:
+    train_source: source lines of the training pairs.
+    train_target: their target lines.
+    train_trees: PTB trees of the training source, or None.
+    train_links: word links in Pharaoh format, or None.
+    tune_source: source lines for tuning.
+    tune_references: the references of each sentence.
+    tune_trees: trees of the tuning source, or None.
+    test_source: source lines for evaluation.
+    test_references: the references of each sentence.
+    test_trees: trees of the test source, or None.
+    lm_text: further target text for the language model, or None.
+    lm_text_reverse: further source text, used if the corpus is reversed.
+    metrics: how many training pairs there were, and were dropped.
+  """
+
+  train_source: list[str]
+  train_target: list[str]
+  train_trees: list[str] | None = None
+  train_links: list[str] | None = None
+  tune_source: list[str] = dataclasses.field(default_factory=list)
+  tune_references: list[list[str]] = dataclasses.field(default_factory=list)
+  tune_trees: list[str] | None = None
+  test_source: list[str] = dataclasses.field(default_factory=list)
+  test_references: list[list[str]] = dataclasses.field(default_factory=list)
+  test_trees: list[str] | None = None
+  lm_text: list[str] | None = None
+  lm_text_reverse: list[str] | None = None
+  metrics: dict[str, Any] | None = None
+
+  def part(self, name: str) -> Part:
+    """Returns the sentences of "train", "tune" or "test"."""
+    if name == "train":
+      given = [[line] for line in self.train_target]
+    else:
+      given = getattr(self, f"{name}_references")
+    return Part(
+      source=getattr(self, f"{name}_source"),
+      references=given,
+      trees=getattr(self, f"{name}_trees"),
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translations(Record):
+  """What a system makes of the tuning and the test part.
+
+  Attributes:
+    tune_hypothesis: target lines of the tuning part.
+    test_hypothesis: target lines of the test part.
+    tune_derivations: lines of `derivation_text.tree_lines`, or None.
+    test_derivations: lines of `derivation_text.tree_lines`, or None.
+    metrics: numbers about the decoding.
+  """
+
+  tune_hypothesis: list[str]
+  test_hypothesis: list[str]
+  tune_derivations: list[str] | None = None
+  test_derivations: list[str] | None = None
+  metrics: dict[str, Any]
+
+  def hypothesis(self, part: str) -> list[str]:
+    """Returns the target lines of "tune" or "test"."""
+    return getattr(self, f"{part}_hypothesis")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description(Record):
+  """Sizes of a corpus.
+
+  Attributes:
+    rows: one dict for each part and side.
+  """
+
+  rows: list[dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingPairs:
+  """The training pairs as ids, with their links.
+
+  Attributes:
+    source_words: the source vocabulary.
+    target_words: the target vocabulary.
+    source: source word ids, N rows.
+    target: target word ids, N rows.
+    links: pairs of positions (source, target), N rows.
+  """
+
+  source_words: Vocabulary
+  target_words: Vocabulary
+  source: Ragged
+  target: Ragged
+  links: Ragged
+
+
+def encode_training(corpus: Corpus, link_lines: list[str]) -> TrainingPairs:
+  """Returns the training part as ids; `link_lines` are its Pharaoh links."""
+  source_words = vocabulary.build([corpus.train_source])
+  target_words = vocabulary.build([corpus.train_target])
+  source = vocabulary.encode(source_words, corpus.train_source)
+  target = vocabulary.encode(target_words, corpus.train_target)
+  parsed = links.parse_links(
+    link_lines, source_lengths=source.lengths, target_lengths=target.lengths
+  )
+  return TrainingPairs(
+    source_words=source_words,
+    target_words=target_words,
+    source=source,
+    target=target,
+    links=parsed,
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +164,7 @@ class FilesConfig:
     train_source: training source text.
     train_target: training target text.
     train_trees: PTB trees of the training source, or "".
-    train_links: word links in Pharaoh format, or "" to align ourselves.
+    train_links: word links in Pharaoh format, or "".
     tune_source: tuning source text.
     tune_references: one file for each reference.
     tune_trees: trees of the tuning source, or "".
@@ -42,10 +172,10 @@ class FilesConfig:
     test_references: one file for each reference.
     test_trees: trees of the test source, or "".
     max_length: longer training sentences are dropped (either side).
-    max_ratio: training pairs with more different lengths are dropped.
-    train_pairs: only the first so many training pairs are used as such, and of
-      `train_links` and `train_trees` as many lines; 0 for all. The targets of
-      the others are text for the language model.
+    max_ratio: training pairs whose lengths have a larger ratio are dropped.
+    train_pairs: N: only the first N training pairs are used as such, and the
+      first N lines of `train_links` and `train_trees`; 0 for all. The targets
+      of the others are text for the language model.
     lm_text: files of further target text for the language model.
   """
 
@@ -65,98 +195,91 @@ class FilesConfig:
   lm_text: tuple[str, ...] = ()
 
 
-def embedded(config: synthetic.SyntheticConfig) -> dict[str, Any]:
+def embedded(config: synthetic.SyntheticConfig) -> Corpus:
   """Generates the embedded corpus."""
   corpus = synthetic.generate(config)
-  made: dict[str, Any] = {
-    "train_source": corpus.train.source,
-    "train_target": corpus.train.references[0],
-    "train_trees": corpus.train.trees,
-    "train_links": corpus.train.links[0],
-  }
+  fields: dict[str, Any] = {}
   if config.monolingual:
-    made["lm_text"] = corpus.monolingual.references[0]
-    made["lm_text_reverse"] = corpus.monolingual.source
+    fields["lm_text"] = corpus.monolingual.references[0]
+    fields["lm_text_reverse"] = corpus.monolingual.source
   for part in PARTS:
     split = getattr(corpus, part)
-    made[f"{part}_source"] = split.source
-    made[f"{part}_references"] = [
+    fields[f"{part}_source"] = split.source
+    fields[f"{part}_references"] = [
       list(row) for row in zip(*split.references, strict=True)
     ]
-    made[f"{part}_trees"] = split.trees
-  return made
+    fields[f"{part}_trees"] = split.trees
+  return Corpus(
+    train_source=corpus.train.source,
+    train_target=corpus.train.references[0],
+    train_trees=corpus.train.trees,
+    train_links=corpus.train.links[0],
+    **fields,
+  )
 
 
-def reverse(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
-  """Turns a corpus round: source becomes target.
+def reverse(config: None, *, corpus: Corpus) -> Corpus:
+  """Swaps the languages of a corpus: source becomes target.
 
   The first reference of tune and test becomes their source. Trees are of the
   old source, so they are left out.
   """
   del config
-  made: dict[str, Any] = {
-    "train_source": corpus["train_target"],
-    "train_target": corpus["train_source"],
-  }
-  if "train_links" in corpus:
-    parsed = links.parse_links(corpus["train_links"])
-    turned = [
+  fields: dict[str, Any] = {}
+  if corpus.train_links is not None:
+    parsed = links.parse_links(corpus.train_links)
+    fields["train_links"] = [
       " ".join(f"{t}-{s}" for t, s in sorted(row[:, ::-1].tolist()))
       for row in (parsed[n] for n in range(len(parsed)))
     ]
-    made["train_links"] = turned
-  if "lm_text_reverse" in corpus:
-    made["lm_text"] = corpus["lm_text_reverse"]
-  for part in PARTS:
-    made[f"{part}_source"] = [row[0] for row in corpus[f"{part}_references"]]
-    made[f"{part}_references"] = [[line] for line in corpus[f"{part}_source"]]
-  return made
+  for name in PARTS:
+    part = corpus.part(name)
+    fields[f"{name}_source"] = [row[0] for row in part.references]
+    fields[f"{name}_references"] = [[line] for line in part.source]
+  return Corpus(
+    train_source=corpus.train_target,
+    train_target=corpus.train_source,
+    lm_text=corpus.lm_text_reverse,
+    **fields,
+  )
 
 
-def describe(config: None, *, corpus: dict[str, Any]) -> dict[str, Any]:
-  """Returns "rows": sentences, words, types, lengths and unknown words."""
+def describe(config: None, *, corpus: Corpus) -> Description:
+  """Counts sentences, words, types, lengths and unknown words."""
   del config
   known = {
-    "source": set(vocabulary.intern(corpus["train_source"])[1]),
-    "target": set(vocabulary.intern(corpus["train_target"])[1]),
+    "source": set(vocabulary.intern(corpus.train_source)[1]),
+    "target": set(vocabulary.intern(corpus.train_target)[1]),
   }
-  sides = [
-    ("train", "source", corpus["train_source"]),
-    ("train", "target", corpus["train_target"]),
-  ]
-  for part in PARTS:
-    first = [row[0] for row in corpus[f"{part}_references"]]
-    sides += [
-      (part, "source", corpus[f"{part}_source"]),
-      (part, "target", first),
-    ]
   rows = []
-  for part, side, lines in sides:
-    ids, words = vocabulary.intern(lines)
-    unknown = np.array([word not in known[side] for word in words], bool)
-    total = len(ids.flat)
-    rows.append(
-      {
-        "part": part,
-        "side": side,
-        "sentences": len(lines),
-        "words": total,
-        "types": len(words),
-        "mean length": round(total / max(len(lines), 1), 2),
-        "max length": int(ids.lengths.max(initial=0)),
-        "unknown %": round(100 * float(unknown[ids.flat].mean()), 2)
-        if total
-        else 0.0,
-      }
-    )
-  return {"rows": rows}
+  for name in ("train", *PARTS):
+    part = corpus.part(name)
+    first = [row[0] for row in part.references]
+    for side, lines in (("source", part.source), ("target", first)):
+      ids, words = vocabulary.intern(lines)
+      unknown = np.array([word not in known[side] for word in words], bool)
+      total = len(ids.flat)
+      share = float(unknown[ids.flat].mean()) if total else 0.0
+      rows.append(
+        {
+          "part": name,
+          "side": side,
+          "sentences": len(lines),
+          "words": total,
+          "types": len(words),
+          "mean length": round(total / max(len(lines), 1), 2),
+          "max length": int(ids.lengths.max(initial=0)),
+          "unknown %": round(100 * share, 2),
+        }
+      )
+  return Description(rows=rows)
 
 
 def input_paths(config: FilesConfig) -> dict[str, str]:
   """Returns the files to read, by parameter of `from_files`.
 
   Raises:
-    InputError: if a needed file is not named.
+    InputError: if the config does not name a required file.
   """
   paths = {}
   for field in dataclasses.fields(FilesConfig):
@@ -172,7 +295,7 @@ def input_paths(config: FilesConfig) -> dict[str, str]:
   return paths
 
 
-def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
+def from_files(config: FilesConfig, **paths: str) -> Corpus:
   """Reads, checks and filters a corpus; `paths` are those of `config`."""
   del paths  # the config names them; they are inputs so that content counts
   every_source, every_target = bitext.read_parallel(
@@ -185,11 +308,7 @@ def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
     max_length=config.max_length,
     max_ratio=config.max_ratio,
   )
-  made: dict[str, Any] = {
-    "train_source": bitext.select_lines(source, kept),
-    "train_target": bitext.select_lines(target, kept),
-    "metrics": {"pairs": report.pairs, **report.dropped},
-  }
+  fields: dict[str, Any] = {}
   if config.train_links:
     parsed = links.parse_links(
       _first(files.read_lines(config.train_links), config),
@@ -197,31 +316,43 @@ def from_files(config: FilesConfig, **paths: str) -> dict[str, Any]:
       source_lengths=bitext.word_counts(source),
       target_lengths=bitext.word_counts(target),
     )
-    made["train_links"] = links.format_links(ragged.select(parsed, kept))
+    fields["train_links"] = links.format_links(ragged.select(parsed, kept))
   if config.train_trees:
     trees_of = _first(files.read_lines(config.train_trees), config)
     _check_trees(trees_of, config.train_trees, source, config.train_source)
-    made["train_trees"] = bitext.select_lines(trees_of, kept)
+    fields["train_trees"] = bitext.select_lines(trees_of, kept)
   more = every_target[len(target) :]
   for path in config.lm_text:
     more += files.read_lines(path)
-  if more:
-    made["lm_text"] = more
   for part in PARTS:
-    source_path = getattr(config, f"{part}_source")
-    source = files.read_lines(source_path)
-    made[f"{part}_source"] = source
-    made[f"{part}_references"] = references.read_references(
+    fields |= _read_part(config, part)
+  return Corpus(
+    train_source=bitext.select_lines(source, kept),
+    train_target=bitext.select_lines(target, kept),
+    lm_text=more or None,
+    metrics={"pairs": report.pairs, **report.dropped},
+    **fields,
+  )
+
+
+def _read_part(config: FilesConfig, part: str) -> dict[str, Any]:
+  """Reads "tune" or "test": fields of `Corpus`."""
+  source_path = getattr(config, f"{part}_source")
+  source = files.read_lines(source_path)
+  fields: dict[str, Any] = {
+    f"{part}_source": source,
+    f"{part}_references": references.read_references(
       getattr(config, f"{part}_references"),
       expected=len(source),
       expected_path=source_path,
-    )
-    tree_path = getattr(config, f"{part}_trees")
-    if tree_path:
-      lines = files.read_lines(tree_path)
-      _check_trees(lines, tree_path, source, source_path)
-      made[f"{part}_trees"] = lines
-  return made
+    ),
+  }
+  tree_path = getattr(config, f"{part}_trees")
+  if tree_path:
+    lines = files.read_lines(tree_path)
+    _check_trees(lines, tree_path, source, source_path)
+    fields[f"{part}_trees"] = lines
+  return fields
 
 
 def _first(lines: list[str], config: FilesConfig) -> list[str]:
@@ -231,7 +362,7 @@ def _first(lines: list[str], config: FilesConfig) -> list[str]:
 def _check_trees(
   lines: list[str], path: str, source: list[str], source_path: str
 ) -> None:
-  """Checks that there is a tree for each sentence, with its words as leaves."""
+  """Checks that each sentence has a tree whose leaves are its words."""
   trees.check_leaves(
     trees.parse_trees(lines, path=path),
     source,

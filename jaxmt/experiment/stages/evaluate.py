@@ -1,9 +1,16 @@
 """Scoring translations: corpus scores, and the statistics they come from."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
+import numpy as np
+
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages.corpus import Corpus, Translations
 from jaxmt.metrics import comparison, evaluation, text
+
+_STATISTICS = "statistics_"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -13,7 +20,8 @@ class EvaluateConfig:
   Attributes:
     part: "tune" or "test".
     metrics: names of `jaxmt.metrics.evaluation`.
-    tokenize: of all but TER and chrF; our corpora are tokenised already.
+    tokenize: tokeniser of all metrics but TER and chrF; the embedded corpus
+      is tokenised already.
     test: "bootstrap" or "randomization", for the comparison with the first.
   """
 
@@ -23,8 +31,43 @@ class EvaluateConfig:
   test: str = "randomization"
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scores(Record):
+  """Scores of M systems on the N sentences of one part.
+
+  Attributes:
+    rows: one dict for each system and metric, see `comparison.rows`.
+    signatures: by metric.
+    statistics: by metric, what its scores are computed from, `[M, N, S]`.
+  """
+
+  rows: list[dict[str, Any]]
+  signatures: dict[str, str]
+  statistics: dict[str, np.ndarray]
+
+  def to_values(self) -> dict[str, Any]:
+    """See `Record`; each metric's statistics are an array of their own."""
+    arrays = {
+      f"{_STATISTICS}{name}": value for name, value in self.statistics.items()
+    }
+    return {"rows": self.rows, "signatures": self.signatures, **arrays}
+
+  @classmethod
+  def from_values(cls, values: Mapping[str, Any]) -> Self:
+    """See `Record`."""
+    return cls(
+      rows=values["rows"],
+      signatures=values["signatures"],
+      statistics={
+        name.removeprefix(_STATISTICS): value
+        for name, value in values.items()
+        if name.startswith(_STATISTICS)
+      },
+    )
+
+
 def check(config: EvaluateConfig) -> None:
-  """Raises `ValueError` for a metric, tokeniser or test there is not."""
+  """Raises `ValueError` for an unknown metric, tokeniser or test."""
   if not config.metrics:
     raise ValueError("metrics: name at least one")
   for name in config.metrics:
@@ -38,28 +81,20 @@ def check(config: EvaluateConfig) -> None:
 
 
 def evaluate(
-  config: EvaluateConfig,
-  *,
-  corpus: dict[str, Any],
-  **systems: dict[str, Any],
-) -> dict[str, Any]:
+  config: EvaluateConfig, *, corpus: Corpus, **systems: Translations
+) -> Scores:
   """Scores systems against the references; the first one is the baseline.
 
   Args:
     config: see `EvaluateConfig`.
-    corpus: as `jaxmt.experiment.stages.corpus` makes it.
-    **systems: for each system an artefact with "{part}_hypothesis" lines.
-
-  Returns:
-    "rows": a list of dicts, one for each system and metric (see
-    `comparison.rows`); "signatures" by metric; "statistics_{metric}": `[M, N,
-    S]`.
+    corpus: has the references.
+    **systems: the translations of each system.
   """
-  references = corpus[f"{config.part}_references"]
+  references = corpus.part(config.part).references
   settings = evaluation.Settings(
     metrics=config.metrics, tokenize=config.tokenize
   )
-  lines = [made[f"{config.part}_hypothesis"] for made in systems.values()]
+  lines = [own.hypothesis(config.part) for own in systems.values()]
   scored = evaluation.evaluate(references, lines, settings)
   plan = comparison.Plan(paired=len(systems) > 1, test=config.test)
   counts = {len(row) for row in references}
@@ -73,5 +108,5 @@ def evaluate(
       test=plan.signature(),
     )
     counts = {len(row) for row in references}
-    statistics[f"statistics_{name}"] = result.statistics
-  return {"rows": rows, "signatures": signatures, **statistics}
+    statistics[name] = result.statistics
+  return Scores(rows=rows, signatures=signatures, statistics=statistics)

@@ -6,12 +6,16 @@ an unknown word is copied.
 """
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
-from jaxmt.experiment.stages.corpus import PARTS
-from jaxmt.text import links as links_lib
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import (
+  PARTS,
+  Corpus,
+  Translations,
+  encode_training,
+)
 from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -71,48 +75,39 @@ def best_translations(
   return best
 
 
-def gloss(
-  config: GlossConfig, *, corpus: dict[str, Any], links: dict[str, Any]
-) -> dict[str, Any]:
+def gloss(config: GlossConfig, *, corpus: Corpus, links: Links) -> Translations:
   """Glosses tune and test with the most frequent translations.
 
   Args:
     config: see `GlossConfig`.
-    corpus: as `jaxmt.experiment.stages.corpus` makes it.
-    links: "links" are the word links of its training part, Pharaoh lines.
+    corpus: the text.
+    links: of its training part.
   """
-  train_source, train_target = corpus["train_source"], corpus["train_target"]
-  source_words = vocabulary.build([train_source])
-  target_words = vocabulary.build([train_target])
-  source = vocabulary.encode(source_words, train_source)
-  target = vocabulary.encode(target_words, train_target)
+  pairs = encode_training(corpus, links.links)
+  source_words, target_words = pairs.source_words, pairs.target_words
   best = best_translations(
-    source,
-    target,
-    links_lib.parse_links(
-      links["links"],
-      source_lengths=source.lengths,
-      target_lengths=target.lengths,
-    ),
+    pairs.source,
+    pairs.target,
+    pairs.links,
     source_size=len(source_words),
     target_size=len(target_words),
     drop_unlinked=config.drop_unlinked,
   )
-  made: dict[str, Any] = {"metrics": {}}
+  lines, metrics = {}, {}
   for part in PARTS:
-    ids, words = vocabulary.intern(corpus[f"{part}_source"])
+    ids, words = vocabulary.intern(corpus.part(part).source)
     known = np.array([source_words.index.get(w, -1) for w in words], np.int64)
     choice = np.where(known >= 0, best[known], -2)
     spelled = [
       word if t == -2 else "" if t == -1 else target_words.words[t]
       for word, t in zip(words, choice.tolist(), strict=True)
     ]
-    made[f"{part}_hypothesis"] = [
+    lines[f"{part}_hypothesis"] = [
       " ".join(spelled[i] for i in ids[row].tolist() if spelled[i])
       for row in range(len(ids))
     ]
-    made["metrics"] |= {
+    metrics |= {
       f"{part}_unknown": int(np.sum(known[ids.flat] < 0)),
       f"{part}_words": len(ids.flat),
     }
-  return made
+  return Translations(**lines, metrics=metrics)

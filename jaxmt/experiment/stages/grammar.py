@@ -2,21 +2,24 @@
 
 import dataclasses
 import functools
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
 from jaxmt.errors import InputError
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus, encode_training
 from jaxmt.grammar import native
 from jaxmt.grammar.extract import extraction, ghkm, hiero, static_features
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions, Extractor
-from jaxmt.grammar.table import Kind
+from jaxmt.grammar.provenance import Provenance
+from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.runtime.runner import Runner
-from jaxmt.text import links as links_lib
 from jaxmt.text import trees as trees_lib
-from jaxmt.text import vocabulary
 from jaxmt.text.binarize import binarize_left_heavy
 from jaxmt.text.trees import Trees
 
@@ -49,6 +52,48 @@ class GrammarStageConfig:
   features: tuple[str, ...] = ()
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Grammar(Record):
+  """The rules of the training part.
+
+  Attributes:
+    table: R rules with their features.
+    provenance: which sentence gave which rule, or None.
+    binarize: whether source trees were binarised.
+    metrics: the number of rules of each kind.
+  """
+
+  table: RuleTable
+  provenance: Provenance | None = None
+  binarize: bool = False
+  metrics: dict[str, int]
+
+  def to_values(self) -> dict[str, Any]:
+    """See `Record`; the table's columns are values of their own."""
+    values = native.to_values(self.table)
+    values |= {"binarize": self.binarize, "metrics": self.metrics}
+    if self.provenance is not None:
+      values |= {
+        "provenance_offsets": self.provenance.rules.offsets,
+        "provenance_rules": self.provenance.rules.flat,
+        "provenance_counts": self.provenance.counts,
+      }
+    return values
+
+  @classmethod
+  def from_values(cls, values: Mapping[str, Any]) -> Self:
+    """See `Record`."""
+    provenance = None
+    if "provenance_rules" in values:
+      provenance = native.provenance_from_values(dict(values))
+    return cls(
+      table=native.from_values(dict(values)),
+      provenance=provenance,
+      binarize=values["binarize"],
+      metrics=values["metrics"],
+    )
+
+
 def check(config: GrammarStageConfig) -> None:
   """Raises `InputError` for settings that make no sense."""
   if config.kind not in KINDS:
@@ -71,34 +116,29 @@ def parse_trees(lines: list[str], *, binarize: bool) -> Trees:
 
 
 def check_without_trees(config: GrammarStageConfig) -> None:
-  """Raises `InputError` if the rules need trees, which are not there."""
+  """Raises `InputError` if the rules cannot do without trees."""
   if config.kind in ("t2s", "joint"):
-    raise InputError(
-      f"config key 'grammar.kind': '{config.kind}' needs trees of the"
-      " training source ('data.files.train_trees')"
-    )
+    raise _needs_trees(config)
+
+
+def _needs_trees(config: GrammarStageConfig) -> InputError:
+  return InputError(
+    f"config key 'grammar.kind': '{config.kind}' needs trees of the"
+    " training source ('data.files.train_trees')"
+  )
 
 
 def extract(
-  config: GrammarStageConfig, *, corpus: dict[str, Any], links: dict[str, Any]
-) -> dict[str, Any]:
+  config: GrammarStageConfig, *, corpus: Corpus, links: Links
+) -> Grammar:
   """Extracts, counts and scores all rules of the training pairs.
 
   Args:
     config: see `GrammarStageConfig`.
-    corpus: as `jaxmt.experiment.stages.corpus` makes it.
-    links: "links" are the word links of its training part, Pharaoh lines.
-
-  Returns:
-    The table as `native.to_values` takes it apart; if asked for,
-    "provenance_offsets", "provenance_rules" and "provenance_counts" (see
-    `jaxmt.grammar.provenance`); "binarize": whether trees were; "metrics": the
-    number of rules of each kind.
+    corpus: the text.
+    links: of its training part.
   """
-  source_words = vocabulary.build([corpus["train_source"]])
-  target_words = vocabulary.build([corpus["train_target"]])
-  source = vocabulary.encode(source_words, corpus["train_source"])
-  target = vocabulary.encode(target_words, corpus["train_target"])
+  pairs = encode_training(corpus, links.links)
   extractors: list[Extractor] = []
   trees = None
   if config.kind in ("hiero", "joint"):
@@ -106,21 +146,17 @@ def extract(
       functools.partial(extraction.hiero_rules, options=config.hiero)
     )
   if config.kind in ("t2s", "joint"):
-    if "train_trees" not in corpus:
-      check_without_trees(config)
-    trees = parse_trees(corpus["train_trees"], binarize=config.binarize)
+    if corpus.train_trees is None:
+      raise _needs_trees(config)
+    trees = parse_trees(corpus.train_trees, binarize=config.binarize)
     extractors.append(functools.partial(ghkm.tree_rules, options=config.trees))
-  made = extraction.extract(
-    source,
-    target,
-    links_lib.parse_links(
-      links["links"],
-      source_lengths=source.lengths,
-      target_lengths=target.lengths,
-    ),
+  extracted = extraction.extract(
+    pairs.source,
+    pairs.target,
+    pairs.links,
     extractors,
-    source_words=source_words,
-    target_words=target_words,
+    source_words=pairs.source_words,
+    target_words=pairs.target_words,
     trees=trees,
     count=CountOptions(
       min_count=config.min_count, provenance=config.provenance
@@ -129,17 +165,14 @@ def extract(
     alpha=config.alpha,
     features=config.features,
   )
-  values = native.to_values(made.table) | {"binarize": config.binarize}
-  if made.provenance is not None:
-    values |= {
-      "provenance_offsets": made.provenance.rules.offsets,
-      "provenance_rules": made.provenance.rules.flat,
-      "provenance_counts": made.provenance.counts,
-    }
-  kinds = np.bincount(made.table.kind, minlength=len(Kind))
-  metrics = {
-    "rules": len(made.table),
-    "hiero": int(kinds[Kind.HIERO]),
-    "tree_to_string": int(kinds[Kind.TREE_TO_STRING]),
-  }
-  return values | {"metrics": metrics}
+  kinds = np.bincount(extracted.table.kind, minlength=len(Kind))
+  return Grammar(
+    table=extracted.table,
+    provenance=extracted.provenance,
+    binarize=config.binarize,
+    metrics={
+      "rules": len(extracted.table),
+      "hiero": int(kinds[Kind.HIERO]),
+      "tree_to_string": int(kinds[Kind.TREE_TO_STRING]),
+    },
+  )

@@ -1,13 +1,20 @@
 """The language model: of the training part's target side, of other text."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 
 from jaxmt.errors import InputError
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages.corpus import PARTS, Corpus
 from jaxmt.lm import arpa_write, estimate, host, tables, text
+from jaxmt.lm.tables import Tables
 from jaxmt.text import ragged, vocabulary
+
+_ARRAYS = ("check", "follow", "score", "length")
+_FACTS = ("begin", "order", "ngrams")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,6 +34,42 @@ class LmStageConfig:
   bitext: bool = True
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LanguageModel(Record):
+  """A language model.
+
+  Attributes:
+    tables: the automaton.
+    arpa: the lines of the same model as an ARPA file.
+    metrics: perplexities and unknown words of tune and test.
+  """
+
+  tables: Tables
+  arpa: list[str]
+  metrics: dict[str, Any]
+
+  def to_values(self) -> dict[str, Any]:
+    """See `Record`; the arrays of the automaton are values of their own."""
+    arrays = {name: getattr(self.tables, name) for name in _ARRAYS}
+    return {
+      **arrays,
+      "words": list(self.tables.words),
+      "facts": {name: int(getattr(self.tables, name)) for name in _FACTS},
+      "arpa": self.arpa,
+      "metrics": self.metrics,
+    }
+
+  @classmethod
+  def from_values(cls, values: Mapping[str, Any]) -> Self:
+    """See `Record`."""
+    table = Tables(
+      words=tuple(values["words"]),
+      **{name: values[name] for name in _ARRAYS},
+      **values["facts"],
+    )
+    return cls(tables=table, arpa=values["arpa"], metrics=values["metrics"])
+
+
 def _estimate_config(config: LmStageConfig) -> estimate.EstimateConfig:
   return estimate.EstimateConfig(
     order=config.order, prune=config.prune, fallback=estimate.FALLBACK
@@ -38,18 +81,10 @@ def check(config: LmStageConfig) -> None:
   estimate.check(_estimate_config(config))
 
 
-def language_model(
-  config: LmStageConfig, *, corpus: dict[str, Any]
-) -> dict[str, Any]:
-  """Estimates a model and scores the references of tune and test with it.
-
-  Returns:
-    "arpa": the model's lines; the arrays of the automaton by their names in
-    `tables.Tables`, its numbers in "facts"; "metrics": perplexities and
-    unknown words.
-  """
-  lines = list(corpus["train_target"]) if config.bitext else []
-  lines += corpus.get("lm_text", [])
+def language_model(config: LmStageConfig, *, corpus: Corpus) -> LanguageModel:
+  """Estimates a model and scores the references of tune and test with it."""
+  lines = list(corpus.train_target) if config.bitext else []
+  lines += corpus.lm_text or []
   if not lines:
     raise InputError(
       "config key 'lm.bitext' is false, and the corpus has no other text"
@@ -58,8 +93,8 @@ def language_model(
   model = estimate.estimate(sentences, words, _estimate_config(config))
   table = tables.build_tables(model)
   metrics: dict[str, Any] = {"ngrams": table.ngrams}
-  for part in ("tune", "test"):
-    lines = [line for row in corpus[f"{part}_references"] for line in row]
+  for part in PARTS:
+    lines = [line for row in corpus.part(part).references for line in row]
     ids, tokens = vocabulary.intern(lines)
     known = tables.word_map(table, tokens)
     scores = host.score_text(
@@ -68,17 +103,6 @@ def language_model(
     metrics[f"{part}_perplexity"] = round(host.perplexities(scores)[0], 3)
     metrics[f"{part}_unknown"] = int(np.sum(scores.unknown))
   arpa = b"".join(arpa_write.format_arpa(model)).decode("utf-8")
-  return {
-    "arpa": arpa.removesuffix("\n").split("\n"),
-    "check": table.check,
-    "follow": table.follow,
-    "score": table.score,
-    "length": table.length,
-    "words": list(table.words),
-    "facts": {
-      "begin": int(table.begin),
-      "order": int(table.order),
-      "ngrams": int(table.ngrams),
-    },
-    "metrics": metrics,
-  }
+  return LanguageModel(
+    tables=table, arpa=arpa.removesuffix("\n").split("\n"), metrics=metrics
+  )

@@ -1,11 +1,12 @@
 """Mixing trained rule probabilities with those of the baseline."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
-from jaxmt.grammar import estimate, native
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.system import Theta
+from jaxmt.grammar import estimate
 from jaxmt.grammar import table as table_lib
 
 
@@ -20,24 +21,18 @@ class MixConfig:
   weight: float = 0.5
 
 
-def mix(
-  config: MixConfig, *, grammar: dict[str, Any], learned: dict[str, Any]
-) -> dict[str, Any]:
+def mix(config: MixConfig, *, grammar: Grammar, learned: Theta) -> Theta:
   """Mixes two estimates of θ, equation (12).
 
   Args:
     config: see `MixConfig`.
-    grammar: from `jaxmt.experiment.stages.grammar`, R rules.
-    learned: "theta" `[R, 5]`, natural logs.
-
-  Returns:
-    "theta": float32 `[R, 5]`.
+    grammar: the rules, with their first θ.
+    learned: the trained θ.
   """
-  table = native.from_values(grammar)
-  own = [table_lib.feature(table, name) for name in estimate.THETA]
+  own = [table_lib.feature(grammar.table, name) for name in estimate.THETA]
   mixed = estimate.interpolate(
     np.stack(own, axis=1).astype(np.float64),
-    np.asarray(learned["theta"], np.float64),
+    np.asarray(learned.theta, np.float64),
     weight=config.weight,
   )
-  return {"theta": mixed.astype(np.float32)}
+  return Theta(theta=mixed.astype(np.float32))

@@ -4,19 +4,23 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from jaxmt.decode import model as models
 from jaxmt.decode import translator
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
 from jaxmt.decode.translator import Translator
-from jaxmt.experiment.stages.grammar import parse_trees
-from jaxmt.grammar import estimate, native
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.experiment.stages.grammar import Grammar, parse_trees
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.grammar import estimate
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import RuleTable
-from jaxmt.lm.tables import Tables
 from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -31,8 +35,8 @@ class SearchStageConfig:
     span: longest Hiero span.
     targets: target sides per source pattern.
     batch_cells: cells searched together.
-    threads: batches at a time; 0 takes one for each core. Results do not
-      depend on it.
+    threads: batches at a time; 0 for one per core. Results do not depend on
+      it.
   """
 
   beam: int = 30
@@ -54,34 +58,51 @@ def check(config: SearchStageConfig) -> None:
     raise ValueError("pop must be at least beam")
 
 
-def language_model(lm: Mapping[str, Any]) -> Tables:
-  """Returns the model that `jaxmt.experiment.stages.lm` made."""
-  return Tables(
-    check=lm["check"],
-    follow=lm["follow"],
-    score=lm["score"],
-    length=lm["length"],
-    words=tuple(lm["words"]),
-    **lm["facts"],
-  )
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Theta(Record):
+  """Rule probabilities.
+
+  Attributes:
+    theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
+  """
+
+  theta: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tuned(Record):
+  """Tuned weights.
+
+  Attributes:
+    weights: by name of the feature.
+    templates: the sparse features among them, see
+      `jaxmt.tune.sparse_decoding`.
+    history: one record for each decoding.
+    metrics: the best score, rounds, sizes.
+  """
+
+  weights: dict[str, float]
+  templates: list[str] = dataclasses.field(default_factory=list)
+  history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+  metrics: dict[str, Any] | None = None
 
 
 def rule_table(
-  grammar: Mapping[str, Any],
-  theta: Mapping[str, Any] | None = None,
+  grammar: Grammar,
+  theta: Theta | None = None,
   *,
   lines: Sequence[str] | None = None,
 ) -> RuleTable:
   """Returns the rules, or those that some sentences can use.
 
   Args:
-    grammar: from `jaxmt.experiment.stages.grammar`, R rules.
-    theta: "theta" `[R, 5]` in place of the table's own `estimate.THETA`.
-    lines: source sentences to filter for; None keeps everything.
+    grammar: R rules.
+    theta: in place of the table's own `estimate.THETA`.
+    lines: source sentences to filter for; None keeps all rules.
   """
-  table = native.from_values(dict(grammar))
+  table = grammar.table
   if theta is not None:
-    table = table_lib.with_features(table, estimate.THETA, theta["theta"])
+    table = table_lib.with_features(table, estimate.THETA, theta.theta)
   if lines is None:
     return table
   return filter_lib.filter_table(
@@ -89,29 +110,60 @@ def rule_table(
   )
 
 
+def part_model(
+  config: SearchStageConfig,
+  part: str,
+  *,
+  corpus: Corpus,
+  grammar: Grammar,
+  lm: LanguageModel,
+  weights: Mapping[str, float],
+  theta: Theta | None = None,
+) -> tuple[Model, Ragged | None]:
+  """Returns the model that decodes a part, and the part's constituents.
+
+  The model has all rules for "train", and otherwise those that the part's
+  sentences can use. Without trees the constituents are None.
+
+  Args:
+    config: limits of matching.
+    part: "train", "tune" or "test".
+    corpus: the text.
+    grammar: the rules.
+    lm: the language model.
+    weights: by name of the feature.
+    theta: rule probabilities, if not the grammar's own.
+  """
+  lines = None if part == "train" else corpus.part(part).source
+  table = rule_table(grammar, theta, lines=lines)
+  model = make_model(config, table=table, lm=lm, weights=weights)
+  return model, constituents(model, corpus, part, binarize=grammar.binarize)
+
+
 def make_model(
   config: SearchStageConfig,
   *,
   table: RuleTable,
-  lm: Mapping[str, Any],
+  lm: LanguageModel,
   weights: Mapping[str, float],
 ) -> Model:
   """Prepares rules for decoding."""
   return models.make_model(
     table,
-    language_model(lm),
+    lm.tables,
     weights=weights,
     limits=MatchConfig(span=config.span, targets=config.targets),
   )
 
 
 def constituents(
-  model: Model, corpus: Mapping[str, Any], part: str, *, binarize: bool
+  model: Model, corpus: Corpus, part: str, *, binarize: bool
 ) -> Ragged | None:
-  """Returns the constituents of a part's sentences, if there are trees."""
-  if f"{part}_trees" not in corpus:
+  """Returns the constituents of a part's sentences, None without trees."""
+  lines = corpus.part(part).trees
+  if lines is None:
     return None
-  trees = parse_trees(corpus[f"{part}_trees"], binarize=binarize)
+  trees = parse_trees(lines, binarize=binarize)
   return matching.constituents(trees, model.table.labels)
 
 

@@ -5,7 +5,7 @@ The first five features of the rules are estimated anew; the others stay.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import jax
 import numpy as np
@@ -14,14 +14,17 @@ from jaxmt.decode import model as models
 from jaxmt.decode.model import Model
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import decode, system
-from jaxmt.experiment.stages.system import SearchStageConfig
-from jaxmt.grammar import native
+from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import baselines, shard_counting, shard_store
 from jaxmt.train.checkpoint_store import Store
 from jaxmt.train.config import ThetaConfig
+from jaxmt.train.counts import Contributions
 from jaxmt.train.learn_theta import Before, Learned, Place
 from jaxmt.train.shard_counting import Bitext
 
@@ -33,8 +36,8 @@ class ThetaStageConfig:
   Attributes:
     theta: the method and its settings, the sizes of the training search too.
     search: limits of matching; its beam is that of decoding, not used here.
-    keep_own: whether to keep what each sentence gave, which another epoch
-      that leaves own counts out needs to know.
+    keep_own: whether to return what each sentence gave to the counts. A later
+      epoch needs it to leave a sentence's own counts out.
   """
 
   theta: ThetaConfig = dataclasses.field(default_factory=ThetaConfig)
@@ -45,14 +48,14 @@ class ThetaStageConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Workplace:
-  """Where training is done; has no influence on what it gives.
+class ResourceOptions:
+  """Where training runs; results do not depend on it.
 
   Attributes:
     runner: "threads", "serial" or "ray": where shards are decoded.
     ray_address: a running Ray cluster; None starts a local one.
-    devices: that search batches of a shard side by side; 0 for all there are.
-      Of several processes each uses one device.
+    devices: number of devices that search batches of a shard side by side; 0
+      for all. With several processes, each uses one device.
   """
 
   runner: str = "threads"
@@ -60,17 +63,64 @@ class Workplace:
   devices: int = 1
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LearnedTheta(Theta):
+  """Trained rule probabilities.
+
+  Attributes:
+    theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
+    counts: what they were estimated from, in units of 2^-32, int64 `[R]`.
+    history: one record per iteration, see `learn_theta.describe`.
+    metrics: the same in short.
+    own: what each sentence gave to the counts, N rows, or None.
+  """
+
+  counts: np.ndarray
+  history: list[dict[str, Any]]
+  metrics: dict[str, Any]
+  own: Contributions | None = None
+
+  def to_values(self) -> dict[str, Any]:
+    """See `Record`; the arrays of `own` are values of their own."""
+    values = {
+      "theta": self.theta,
+      "counts": self.counts,
+      "history": self.history,
+      "metrics": self.metrics,
+    }
+    if self.own is not None:
+      arrays = shard_store.own_values(self.own)
+      values |= {f"own_{name}": array for name, array in arrays.items()}
+    return values
+
+  @classmethod
+  def from_values(cls, values: Mapping[str, Any]) -> Self:
+    """See `Record`."""
+    own = {
+      name.removeprefix("own_"): array
+      for name, array in values.items()
+      if name.startswith("own_")
+    }
+    return cls(
+      theta=values["theta"],
+      counts=values["counts"],
+      history=values["history"],
+      metrics=values["metrics"],
+      own=shard_store.own_of(own) if own else None,
+    )
+
+
 def learn(
   config: ThetaStageConfig,
   *,
-  corpus: dict[str, Any],
-  grammar: dict[str, Any],
-  lm: dict[str, Any],
-  tuned: dict[str, Any],
-  theta: dict[str, Any] | None = None,
+  corpus: Corpus,
+  grammar: Grammar,
+  lm: LanguageModel,
+  tuned: Tuned,
+  theta: LearnedTheta | None = None,
   partial: Store | None = None,
-  workplace: Workplace | None = None,
-) -> dict[str, Any]:
+  resources: ResourceOptions | None = None,
+) -> LearnedTheta:
   """Learns θ with fixed weights.
 
   Where several processes run, all of them call it and share the work; the
@@ -78,37 +128,29 @@ def learn(
 
   Args:
     config: see `ThetaStageConfig`.
-    corpus: as `jaxmt.experiment.stages.corpus` makes it.
-    grammar: from `jaxmt.experiment.stages.grammar`, R rules.
-    lm: from `jaxmt.experiment.stages.lm`.
-    tuned: "weights", from `jaxmt.experiment.stages.tune`.
-    theta: "theta" to start from, if not the grammar's own; with "own_..." it
-      is known what each sentence gave to it.
-    partial: keeps finished shards and iterations, to go on from.
-    workplace: see `Workplace`.
-
-  Returns:
-    "theta": natural logs, float32 `[R, 5]`; "counts": what they were estimated
-    from in units of 2^-32, int64 `[R]`; "history": one record per iteration
-    (see `learn_theta.describe`); "metrics": the same in short; if asked for
-    and known, "own_rules", "own_offsets" and "own_units", what each sentence
-    gave.
+    corpus: the text.
+    grammar: the rules.
+    lm: the language model.
+    tuned: the weights.
+    theta: what the epoch before learned, if not the first epoch.
+    partial: stores finished shards and iterations, to resume from.
+    resources: where to run.
   """
   model, bitext = training_model(
     config.search,
     corpus=corpus,
     grammar=grammar,
     lm=lm,
-    weights=tuned["weights"],
+    weights=tuned.weights,
     theta=theta,
   )
-  place = _place(config.theta, workplace or Workplace())
+  place = _place(config.theta, resources or ResourceOptions())
   if place.process == 0:
     _warn(config.theta)
   options: dict[str, Any] = {
     "store": partial,
     "place": place,
-    "before": _before(theta or {}),
+    "before": _previous(theta),
     "keep_own": config.keep_own,
   }
   if place.process:
@@ -120,69 +162,66 @@ def learn(
       grammar=grammar,
       lm=lm,
       tuned=tuned,
-      theta={"theta": values.astype(np.float32)},
+      theta=Theta(theta=values.astype(np.float32)),
     )
     learned = _reported(model, bitext, config.theta, options)
   history = list(learned.history)
-  own = {}
-  if learned.own is not None:
-    own = shard_store.own_values(learned.own)
-  return {
-    "theta": learned.theta,
-    "counts": learned.counts,
-    "history": history,
-    "metrics": _metrics(history),
-    **{f"own_{name}": values for name, values in own.items()},
-  }
+  return LearnedTheta(
+    theta=learned.theta,
+    counts=learned.counts,
+    history=history,
+    metrics=_metrics(history),
+    own=learned.own,
+  )
 
 
-def _before(theta: Mapping[str, Any]) -> Before | None:
-  """What the epoch before left, if it left all."""
-  if "own_rules" not in theta:
+def _previous(theta: LearnedTheta | None) -> Before | None:
+  """Returns the counts of the epoch before, if each sentence's are known."""
+  if theta is None or theta.own is None:
     return None
-  names = ("rules", "offsets", "units")
-  own = shard_store.own_of({name: theta[f"own_{name}"] for name in names})
-  return Before(counts=np.asarray(theta["counts"]), own=own)
+  return Before(counts=np.asarray(theta.counts), own=theta.own)
 
 
 def _warn(config: ThetaConfig) -> None:
-  """Says if ranks that matter lie behind the beam of training."""
-  behind = config.k + config.margin
+  """Warns if ranks that the beam loss tells apart exceed the training beam."""
+  last = config.k + config.margin
   if config.method != "loss-augmented" or not config.alpha1:
     return
-  if config.train_beam <= behind:
+  if config.train_beam <= last:
     progress.say(
-      f"  warning: the beam loss rises up to rank {behind} (k + margin), but"
+      f"  warning: the beam loss rises up to rank {last} (k + margin), but"
       f" training keeps {config.train_beam} hypotheses (train_beam)"
     )
 
 
-def _tune_score(config: SearchStageConfig, *, corpus, **made) -> dict[str, Any]:
-  """BLEU of the tuning part with the θ of an iteration and the old weights.
+def _tune_score(
+  config: SearchStageConfig, *, corpus: Corpus, **inputs: Any
+) -> dict[str, Any]:
+  """Returns BLEU of the tuning part with a new θ and the old weights.
 
   Nothing for a corpus without that part.
   """
-  if "tune_source" not in corpus:
+  if not corpus.tune_source:
     return {}
-  lines, _, _ = decode.translate_part(config, "tune", corpus=corpus, **made)
+  lines, _, _ = decode.translate_part(config, "tune", corpus=corpus, **inputs)
   [scored] = evaluation.evaluate(
-    corpus["tune_references"],
+    corpus.tune_references,
     [lines],
     evaluation.Settings(metrics=("bleu",), tokenize="none"),
   )
   return {"tune_bleu": round(scored.corpus_score(0), 3)}
 
 
-def _place(config: ThetaConfig, workplace: Workplace) -> Place:
+def _place(config: ThetaConfig, resources: ResourceOptions) -> Place:
   processes = jax.process_count()
   mesh = None
-  if processes == 1 and workplace.devices != 1 and jax.device_count() > 1:
-    mesh = parallel.make_mesh(workplace.devices)
+  if processes == 1 and resources.devices != 1 and jax.device_count() > 1:
+    mesh = parallel.make_mesh(resources.devices)
   return Place(
     runner=Runner(
-      kind=workplace.runner,
+      kind=resources.runner,
       workers=config.workers,
-      address=workplace.ray_address,
+      address=resources.ray_address,
     ),
     mesh=mesh,
     processes=processes,
@@ -192,7 +231,7 @@ def _place(config: ThetaConfig, workplace: Workplace) -> Place:
 
 
 def _reported(model, bitext, config: ThetaConfig, options) -> Learned:
-  """Trains, and shows how far it is."""
+  """Trains θ and shows progress."""
   total = len(bitext) * config.iterations
   label = f"theta ({config.method})"
   with progress.steps(label=label, total=total) as advance:
@@ -209,43 +248,44 @@ def _reported(model, bitext, config: ThetaConfig, options) -> Learned:
 def training_model(
   config: SearchStageConfig,
   *,
-  corpus: Mapping[str, Any],
-  grammar: Mapping[str, Any],
-  lm: Mapping[str, Any],
+  corpus: Corpus,
+  grammar: Grammar,
+  lm: LanguageModel,
   weights: Mapping[str, float],
-  theta: Mapping[str, Any] | None = None,
+  theta: Theta | None = None,
 ) -> tuple[Model, Bitext]:
   """Returns the model of all rules, and the training text for it."""
-  table = system.rule_table(grammar, theta)
-  model = system.make_model(config, table=table, lm=lm, weights=weights)
-  spans = system.constituents(
-    model, corpus, "train", binarize=grammar["binarize"]
+  model, spans = system.part_model(
+    config,
+    "train",
+    corpus=corpus,
+    grammar=grammar,
+    lm=lm,
+    weights=weights,
+    theta=theta,
   )
-  source = models.make_source(model, corpus["train_source"], spans=spans)
-  provenance = None
-  if "provenance_rules" in grammar:
-    provenance = native.provenance_from_values(dict(grammar))
+  source = models.make_source(model, corpus.train_source, spans=spans)
   bitext = shard_counting.make_bitext(
-    model, source, corpus["train_target"], provenance=provenance
+    model, source, corpus.train_target, provenance=grammar.provenance
   )
   return model, bitext
 
 
 def check(config: ThetaStageConfig, *, provenance: bool) -> None:
-  """Raises `InputError` for settings that need what is not there."""
+  """Raises `InputError` for bad settings, or without needed provenance."""
   try:
     baselines.check_needs(config.theta, provenance=provenance)
   except ValueError as error:
     raise InputError(f"config key 'theta': {error}") from error
 
 
-def check_workplace(workplace: Workplace) -> None:
-  """Raises `InputError` for a place that is not there."""
-  there = jax.device_count()
-  if not 0 <= workplace.devices <= there:
-    raise InputError(f"{workplace.devices} devices wanted, there are {there}")
-  if jax.process_count() > 1 and workplace.devices > 1:
-    raise InputError("several processes: each uses one device")
+def check_resources(resources: ResourceOptions) -> None:
+  """Raises `InputError` if the requested devices do not exist."""
+  count = jax.device_count()
+  if not 0 <= resources.devices <= count:
+    raise InputError(f"{resources.devices} devices requested, {count} exist")
+  if jax.process_count() > 1 and resources.devices > 1:
+    raise InputError("with several processes, each uses one device")
 
 
 def _say(record: dict[str, Any]) -> None:

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import system
-from jaxmt.experiment.stages.system import SearchStageConfig
+from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import registry
 from jaxmt.runtime import progress
 from jaxmt.tune import (
@@ -30,7 +32,7 @@ class TuneStageConfig:
       `launch/tune.py --option`.
     metric: what to optimise.
     rounds: optimisations; there is one decoding more.
-    patience: stop after so many rounds without a better score; 0: never.
+    patience: stop after this many rounds without a better score; 0: never.
     min_change: stop when no weight moves by more, relative to the largest.
     nbest: candidates per sentence and round.
     batch_size: 0 decodes all, then optimises; otherwise online learning on
@@ -40,7 +42,7 @@ class TuneStageConfig:
     unique: whether all strings of a list differ.
     templates: sparse features, see `jaxmt.tune.sparse_decoding`.
     min_count: leave out those that differ in lists of fewer sentences.
-    keep_features: of the others, keep so many that differ in most sentences;
+    keep_features: N: of the others, keep the N that differ in most sentences;
       0: all.
   """
 
@@ -76,12 +78,14 @@ class TuningConfig:
 
 
 def check(config: TuneStageConfig) -> None:
-  """Raises `InputError` if there is no such method, option or template."""
+  """Raises `InputError` for an unknown method, option or template."""
   sparse_decoding.split(config.templates)
   registry.find(config.metric)
   make_method(config.method, config.options, metric=config.metric)
   if config.batch_size and (config.min_count or config.keep_features):
-    raise InputError("batch_size goes without min_count and keep_features")
+    raise InputError(
+      "batch_size cannot be combined with min_count or keep_features"
+    )
   for name, least in (("rounds", 0), ("nbest", 1), ("batch_passes", 1)):
     if getattr(config, name) < least:
       raise InputError(f"config key 'tune.{name}' must be at least {least}")
@@ -91,7 +95,7 @@ def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:
   """Returns a method with settings given as "name=value".
 
   Raises:
-    InputError: if there is no such method or setting.
+    InputError: for an unknown method or setting.
   """
   changes = {"metric": metric}
   for option in options:
@@ -105,57 +109,56 @@ def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:
 def tune(
   config: TuningConfig,
   *,
-  corpus: dict[str, Any],
-  grammar: dict[str, Any],
-  lm: dict[str, Any],
-  theta: dict[str, Any] | None = None,
-  start: dict[str, Any] | None = None,
+  corpus: Corpus,
+  grammar: Grammar,
+  lm: LanguageModel,
+  theta: Theta | None = None,
+  start: Tuned | None = None,
   partial: resume.Store | None = None,
-) -> dict[str, Any]:
+) -> Tuned:
   """Tunes weights on the tuning part.
 
   Args:
     config: see `TuningConfig`.
-    corpus: as `jaxmt.experiment.stages.corpus` makes it.
-    grammar: from `jaxmt.experiment.stages.grammar`.
-    lm: from `jaxmt.experiment.stages.lm`.
-    theta: "theta", if not the grammar's own.
-    start: "weights" to start from, as this stage returns them.
-    partial: keeps the state after each round, to go on from.
-
-  Returns:
-    "weights": a JSON object, name to weight; "history": a list of records, one
-    for each decoding; "templates": the config's; "metrics": the best score and
-    what it took.
+    corpus: the text.
+    grammar: the rules.
+    lm: the language model.
+    theta: rule probabilities, if not the grammar's own.
+    start: weights to start from.
+    partial: stores the state after each round, to resume from.
   """
-  wanted = config.tune
-  lines = corpus["tune_source"]
-  table = system.rule_table(grammar, theta, lines=lines)
-  model = system.make_model(config.search, table=table, lm=lm, weights={})
+  settings = config.tune
+  model, spans = system.part_model(
+    config.search,
+    "tune",
+    corpus=corpus,
+    grammar=grammar,
+    lm=lm,
+    weights={},
+    theta=theta,
+  )
   weights = kbest_decoder.start_weights(model.feature_names)
   if start is not None:
-    weights |= start["weights"]
+    weights |= start.weights
   method = feature_subset.wrap(
-    make_method(wanted.method, wanted.options, metric=wanted.metric),
-    metric=wanted.metric,
-    min_count=wanted.min_count,
-    keep=wanted.keep_features,
+    make_method(settings.method, settings.options, metric=settings.metric),
+    metric=settings.metric,
+    min_count=settings.min_count,
+    keep=settings.keep_features,
   )
   decode = kbest_decoder.make_decode(
     model,
-    lines,
+    corpus.tune_source,
     config=system.decode_config(config.search, model, forest=True),
-    size=wanted.nbest,
-    unique=wanted.unique,
-    spans=system.constituents(
-      model, corpus, "tune", binarize=grammar["binarize"]
-    ),
-    templates=wanted.templates,
+    size=settings.nbest,
+    unique=settings.unique,
+    spans=spans,
+    templates=settings.templates,
     density=methods.forest_density(method),
   )
   begun = None
   if partial is not None:
-    begun = resume.restore(partial, prefix="round", rounds=wanted.rounds)
+    begun = resume.restore(partial, prefix="round", rounds=settings.rounds)
 
   def on_round(state: loop.LoopState) -> None:
     if partial is not None:
@@ -164,35 +167,40 @@ def tune(
 
   state = loop.run(
     decode,
-    corpus["tune_references"],
+    corpus.tune_references,
     method,
     loop.begin(weights) if begun is None else begun[0],
     loop.LoopConfig(
-      metric=wanted.metric,
-      rounds=wanted.rounds,
-      merge=wanted.merge,
-      batch_size=wanted.batch_size,
-      batch_passes=wanted.batch_passes,
-      min_change=wanted.min_change,
-      patience=wanted.patience,
+      metric=settings.metric,
+      rounds=settings.rounds,
+      merge=settings.merge,
+      batch_size=settings.batch_size,
+      batch_passes=settings.batch_passes,
+      min_change=settings.min_change,
+      patience=settings.patience,
     ),
     config.seed,
     on_round=on_round,
   )
+  return _tuned(state, settings)
+
+
+def _tuned(state: loop.LoopState, settings: TuneStageConfig) -> Tuned:
+  """Returns what the loop ends with."""
   history = list(state.history)
-  return {
-    "weights": state.best_weights,
-    "history": history,
-    "templates": list(wanted.templates),
-    "metrics": {
+  return Tuned(
+    weights=state.best_weights,
+    history=history,
+    templates=list(settings.templates),
+    metrics={
       "rounds": len(history),
       "start_score": history[0]["score"],
-      "best_score": loop.best_of(history, wanted.metric),
+      "best_score": loop.best_of(history, settings.metric),
       "pool": history[-1]["pool"],
       "features": history[-1]["features"],
       "nonzero": sum(v != 0 for v in state.best_weights.values()),
     },
-  }
+  )
 
 
 def _say(state: loop.LoopState) -> None:

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from jaxmt.corpora.synthetic import SyntheticConfig
@@ -32,13 +34,13 @@ def _config(folder, **changes):
 
 def test_the_first_pairs_with_their_links_and_trees(tmp_path):
   made = corpus.from_files(_config(tmp_path))
-  assert made["train_source"] == ["a b", "b a"]  # the second has no target
-  assert made["train_target"] == ["x y", "y x"]
-  assert made["train_links"] == ["0-0 1-1", "0-1"]
-  assert made["train_trees"] == ["(S (N a) (V b))", "(S (V b) (N a))"]
-  assert made["metrics"]["pairs"] == 3
-  assert made["lm_text"] == ["x"]
-  assert len(made["tune_source"]) == 4
+  assert made.train_source == ["a b", "b a"]  # the second has no target
+  assert made.train_target == ["x y", "y x"]
+  assert made.train_links == ["0-0 1-1", "0-1"]
+  assert made.train_trees == ["(S (N a) (V b))", "(S (V b) (N a))"]
+  assert made.metrics["pairs"] == 3
+  assert made.lm_text == ["x"]
+  assert len(made.tune_source) == 4
 
 
 def test_all_pairs_need_all_trees(tmp_path):
@@ -48,24 +50,24 @@ def test_all_pairs_need_all_trees(tmp_path):
 
 def test_more_pairs_than_there_are_is_all_of_them(tmp_path):
   config = _config(tmp_path, train_pairs=9, train_trees="")
-  assert corpus.from_files(config)["train_source"] == ["a b", "b a", "a"]
+  assert corpus.from_files(config).train_source == ["a b", "b a", "a"]
 
 
 def _words(config, corpus_):
-  return set(lm.language_model(config, corpus=corpus_)["words"])
+  return set(lm.language_model(config, corpus=corpus_).tables.words)
 
 
 def test_language_models_of_the_bitext_and_of_other_text(tmp_path):
   (tmp_path / "m").write_text("w z\nz\n")
   given = (str(tmp_path / "m"),)
   made = corpus.from_files(_config(tmp_path, lm_text=given))
-  assert made["lm_text"] == ["x", "w z", "z"]  # the fourth pair's, the file's
+  assert made.lm_text == ["x", "w z", "z"]  # the fourth pair's, the file's
   order = LmStageConfig(order=2)
   both = _words(order, made)
   assert {"x", "y", "w", "z"} <= both
   alone = _words(LmStageConfig(order=2, bitext=False), made)
   assert {"x", "w", "z"} <= alone and "y" not in alone
-  del made["lm_text"]
+  made = dataclasses.replace(made, lm_text=None)
   with pytest.raises(InputError, match=r"lm\.bitext"):
     _words(LmStageConfig(order=2, bitext=False), made)
 
@@ -75,5 +77,5 @@ def test_text_for_the_language_model_turns_with_the_corpus():
     SyntheticConfig(train=5, tune=2, test=2, monolingual=3)
   )
   turned = corpus.reverse(None, corpus=made)
-  assert len(made["lm_text"]) == 3
-  assert turned["lm_text"] == made["lm_text_reverse"] != made["lm_text"]
+  assert len(made.lm_text) == 3
+  assert turned.lm_text == made.lm_text_reverse != made.lm_text

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxmt.experiment.stages import gloss
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.text import ragged
 
 
@@ -53,18 +55,18 @@ def test_equals_counting(rows, drop_unlinked):
 
 
 def test_words_are_glossed_dropped_or_copied():
-  corpus = {
-    "train_source": ["a b c", "b a"],
-    "train_target": ["x y", "y x"],
-    "tune_source": ["c b a", "", "新 a"],
-    "test_source": ["a a"],
-  }
+  corpus = Corpus(
+    train_source=["a b c", "b a"],
+    train_target=["x y", "y x"],
+    tune_source=["c b a", "", "新 a"],
+    test_source=["a a"],
+  )
   done = gloss.gloss(
     gloss.GlossConfig(),
     corpus=corpus,
-    links={"links": ["0-0 1-1", "0-0 1-1"]},
+    links=Links(links=["0-0 1-1", "0-0 1-1"]),
   )
-  assert done["tune_hypothesis"] == ["y x", "", "新 x"]
-  assert done["test_hypothesis"] == ["x x"]
-  assert done["metrics"]["tune_unknown"] == 1
-  assert done["metrics"]["tune_words"] == 5
+  assert done.tune_hypothesis == ["y x", "", "新 x"]
+  assert done.test_hypothesis == ["x x"]
+  assert done.metrics["tune_unknown"] == 1
+  assert done.metrics["tune_words"] == 5

@@ -1,30 +1,33 @@
 """Stages around the rule table: extracted, mixed, filtered, made a model."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import corpus, grammar, lm, mixing, system, tune
-from jaxmt.grammar import estimate, native
+from jaxmt.experiment.stages.align import Links
+from jaxmt.grammar import estimate
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import Kind
 
-TEXT = {
-  "train_source": ["das haus", "ein haus", "das buch", "ein altes buch"],
-  "train_target": ["the house", "a house", "the book", "an old book"],
-  "train_trees": [
+TEXT = corpus.Corpus(
+  train_source=["das haus", "ein haus", "das buch", "ein altes buch"],
+  train_target=["the house", "a house", "the book", "an old book"],
+  train_trees=[
     "(NP (D das) (N haus))",
     "(NP (D ein) (N haus))",
     "(NP (D das) (N buch))",
     "(NP (D ein) (A altes) (N buch))",
   ],
-  "tune_source": ["ein buch"],
-  "tune_references": [["a book", "one book"]],
-  "tune_trees": ["(NP (D ein) (N buch))"],
-  "test_source": ["das haus"],
-  "test_references": [["the house"]],
-}
-LINKS = {"links": ["0-0 1-1", "0-0 1-1", "0-0 1-1", "0-0 1-1 2-2"]}
+  tune_source=["ein buch"],
+  tune_references=[["a book", "one book"]],
+  tune_trees=["(NP (D ein) (N buch))"],
+  test_source=["das haus"],
+  test_references=[["the house"]],
+)
+LINKS = Links(links=["0-0 1-1", "0-0 1-1", "0-0 1-1", "0-0 1-1 2-2"])
 
 
 def extract(**changes):
@@ -40,7 +43,7 @@ def joint():
 
 def test_kinds_of_rules(joint):
   kinds = {
-    name: set(native.from_values(made).kind.tolist())
+    name: set(made.table.kind.tolist())
     for name, made in (
       ("joint", joint),
       ("hiero", extract(kind="hiero")),
@@ -51,16 +54,16 @@ def test_kinds_of_rules(joint):
   assert kinds["hiero"] == {*always, Kind.HIERO}
   assert kinds["t2s"] == {*always, Kind.TREE_TO_STRING}
   assert kinds["joint"] == kinds["hiero"] | kinds["t2s"]
-  metrics = joint["metrics"]
+  metrics = joint.metrics
   assert metrics["hiero"] + metrics["tree_to_string"] == metrics["rules"] - 3
-  assert len(joint["provenance_offsets"]) == len(TEXT["train_source"]) + 1
-  assert "provenance_rules" not in extract(provenance=False)
+  assert len(joint.provenance) == len(TEXT.train_source)
+  assert extract(provenance=False).provenance is None
 
 
 def test_what_cannot_be_extracted():
   with pytest.raises(InputError, match="kind"):
     extract(kind="phrase")
-  without = {k: v for k, v in TEXT.items() if k != "train_trees"}
+  without = dataclasses.replace(TEXT, train_trees=None)
   with pytest.raises(InputError, match="needs trees"):
     grammar.extract(
       grammar.GrammarStageConfig(kind="t2s"), corpus=without, links=LINKS
@@ -69,15 +72,17 @@ def test_what_cannot_be_extracted():
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_mixing_is_a_sum_of_probabilities(joint, share):
-  table = native.from_values(joint)
+  table = joint.table
   own = np.stack([table_lib.feature(table, n) for n in estimate.THETA], 1)
   other = np.random.default_rng(0).uniform(-5, 0, own.shape)
   mixed = mixing.mix(
-    mixing.MixConfig(weight=share), grammar=joint, learned={"theta": other}
-  )["theta"]
+    mixing.MixConfig(weight=share),
+    grammar=joint,
+    learned=system.Theta(theta=other),
+  ).theta
   wanted = share * np.exp(own) + (1 - share) * np.exp(other)
   np.testing.assert_allclose(np.exp(mixed), wanted, rtol=1e-5)
-  changed = system.rule_table(joint, {"theta": mixed})
+  changed = system.rule_table(joint, system.Theta(theta=mixed))
   names = changed.feature_names
   assert names == table.feature_names
   np.testing.assert_array_equal(
@@ -90,7 +95,7 @@ def test_mixing_is_a_sum_of_probabilities(joint, share):
 
 
 def test_a_filtered_table_and_its_model(joint):
-  few = system.rule_table(joint, lines=TEXT["tune_source"])
+  few = system.rule_table(joint, lines=TEXT.tune_source)
   everything = system.rule_table(joint)
   assert len(few) < len(everything)
   made = lm.language_model(lm.LmStageConfig(order=2), corpus=TEXT)
@@ -107,14 +112,15 @@ def test_a_filtered_table_and_its_model(joint):
 
 
 def test_turning_a_corpus_round():
-  text = {**TEXT, "train_links": ["0-1 1-0", "", "0-0 1-0", "2-0 2-1"]}
+  links = ["0-1 1-0", "", "0-0 1-0", "2-0 2-1"]
+  text = dataclasses.replace(TEXT, train_links=links)
   turned = corpus.reverse(None, corpus=text)
-  assert turned["train_source"] == TEXT["train_target"]
-  assert turned["train_target"] == TEXT["train_source"]
-  assert turned["train_links"] == ["0-1 1-0", "", "0-0 0-1", "0-2 1-2"]
-  assert turned["tune_source"] == ["a book"]
-  assert turned["tune_references"] == [["ein buch"]]
-  assert not any(name.endswith("trees") for name in turned)
+  assert turned.train_source == TEXT.train_target
+  assert turned.train_target == TEXT.train_source
+  assert turned.train_links == ["0-1 1-0", "", "0-0 0-1", "0-2 1-2"]
+  assert turned.tune_source == ["a book"]
+  assert turned.tune_references == [["ein buch"]]
+  assert not any(name.endswith("trees") for name in turned.to_values())
 
 
 @pytest.mark.parametrize(

@@ -84,13 +84,13 @@ text = own.corpus(None)
 given = dict(
   corpus=text,
   grammar=own.grammar.extract(
-    own.GrammarStageConfig(kind="hiero"), corpus=text, links=text),
+    own.GrammarStageConfig(kind="hiero"), corpus=text,
+    links=own.links(None, corpus=text)),
   lm=own.lm.language_model(own.LmStageConfig(order=2), corpus=text),
-  tuned={"weights": own.tiny.WEIGHTS})
+  tuned=own.weights(own.tiny.WEIGHTS))
 assert jax.process_count() == 2
 made = theta.learn(own.CONFIG, **given)
-print(json.dumps([made["counts"].tolist(), made["theta"].tolist(),
-                  made["metrics"]]))
+print(json.dumps([made.counts.tolist(), made.theta.tolist(), made.metrics]))
 """
 
 
