@@ -27,9 +27,9 @@ from jaxmt.grammar import estimate
 from jaxmt.lm import automaton
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import files, ragged
-from jaxmt.train import edge_selection, learn_theta, shard_counting
+from jaxmt.train import edge_selection, learn_theta, methods, shard_counting
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.learn_theta import Place
+from jaxmt.train.learn_theta import Resources, RunOptions
 from jaxmt.tune import kbest_decoder as tune_decoding
 
 _SENTENCES = 1024  # enough batches for all threads
@@ -122,10 +122,9 @@ def _world(corpus, links, kind):
 
 
 def _measure(name, kind, model, bitext, config, groups) -> dict:
-  place = Place(runner=Runner(workers=2), clock=time.perf_counter)
-  learn = lambda: learn_theta.learn(
-    model, bitext, config, place=place, groups=groups
-  )
+  resources = Resources(runner=Runner(workers=2), clock=time.perf_counter)
+  options = RunOptions(resources=resources, groups=groups)
+  learn = lambda: methods.train(model, bitext, config, options=options)
   start = time.perf_counter()
   learn()
   first = time.perf_counter() - start
@@ -163,6 +162,7 @@ def _breakdown(model, bitext, config) -> dict:
     model=model,
     bitext=bitext,
     config=config,
+    method=methods.find(config.method),
     search=shard_counting.search_config(config, model),
   )
   shards = shard_counting.make_shards(

@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxmt.errors import InputError
 from jaxmt.train import config as train_config
+from jaxmt.train import methods
 from jaxmt.train.config import ThetaConfig
 
 PRIMARY = "primary"
@@ -56,8 +57,8 @@ def check(names: Sequence[str], theta: ThetaConfig) -> None:
 
 
 def trained(name: str) -> bool:
-  """Whether a system has a θ of its own."""
-  return SYSTEMS[name]["method"] != "primary"
+  """Returns whether a system has a θ of its own."""
+  return methods.find(SYSTEMS[name]["method"]).needs_text
 
 
 def theta_config(name: str, shared: ThetaConfig) -> ThetaConfig:

@@ -10,14 +10,6 @@ import math
 
 from jaxmt.train import derivation_losses
 
-METHODS = (
-  "primary",
-  "forced",
-  "searn",
-  "best-bleu",
-  "likelihood",
-  "loss-augmented",
-)
 COUNTS = ("viterbi", "nbest", "forest")
 FALLBACKS = ("extraction", "scaled", "nearest", "skip")
 LEAVE_ONE_OUT = ("none", "singletons", "counts")
@@ -26,7 +18,7 @@ STATES = ("lm", "accumulators")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ThetaConfig:
-  """Settings of `learn_theta` and of the baselines.
+  """Settings of the methods of `jaxmt.train.methods`.
 
   Attributes:
     method: "primary" is relative frequency of all extracted rules; "forced"
@@ -102,9 +94,11 @@ class ThetaConfig:
 
 
 def check(config: ThetaConfig) -> None:
-  """Raises `ValueError`, naming the field, for settings that make no sense."""
+  """Raises `ValueError`, naming the field, for settings out of range.
+
+  The name of the method is checked by `methods.check`.
+  """
   for name, known in (
-    ("method", METHODS),
     ("counts", COUNTS),
     ("fallback", FALLBACKS),
     ("leave_one_out", LEAVE_ONE_OUT),

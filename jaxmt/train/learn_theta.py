@@ -1,18 +1,18 @@
 """LearnTheta, figure 5: decode the training text, count, estimate, repeat.
 
-    learned = learn_theta.learn(model, bitext, config)
+    learned = learn_theta.learn(model, bitext, config, method=method)
     learned.theta                      # ln P, [R, 5]
 
 Iteration i decodes every sentence with θ(i), selects derivations, sums the
 rules' counts over all shards, and estimates θ(i + 1) from them by add-alpha
-relative frequency over the same rules: a rule nothing uses keeps alpha. There
-is no guarantee of convergence, so each iteration's scores are reported.
+relative frequency over the same rules: an unused rule keeps alpha. There is no
+guarantee of convergence, so each iteration's scores are reported.
 
-Every finished shard and iteration is kept in a `Store`; a run that was killed
-goes on behind the last of them and ends with the same bits. Of several
-processes each decodes and keeps shards of its own; where to go on is what the
-first one's store says, so that all take part in the same sums. If they are to
-go on in another number they need one store, on a disk that all of them see.
+Every finished shard and iteration goes to a `Store`; a run that was killed
+resumes after the last one, and results are bitwise identical. Of several
+processes each decodes and stores shards of its own. The first one's store says
+where to resume, so that all take part in the same sums. To resume with another
+number of processes, they need one store on a disk that all of them see.
 """
 
 import dataclasses
@@ -37,21 +37,17 @@ from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
 from jaxmt.train import leave_one_out, shard_counting, shard_store
-from jaxmt.train.checkpoint_store import Memory, Store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.leave_one_out import HeldOut
 from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
-
-# (shard, work=) -> what it gives; further arguments are bound.
-ShardFunction = Callable[..., Counted]
-# θ [R, 5] -> what to note of it.
-Judge = Callable[[np.ndarray], Mapping[str, Any]]
+from jaxmt.train.shard_store import Memory, Store
+from jaxmt.train.theta_method import ThetaMethod
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Learned:
-  """What training gives.
+  """The result of training.
 
   Attributes:
     theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
@@ -70,12 +66,12 @@ class Learned:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Before:
+class PreviousEpoch:
   """The counts that training starts from, in later epochs.
 
   Attributes:
     counts: in units of 1 / `COUNT_UNIT`, int64 `[R]`; with `ThetaConfig.alpha`
-      they make the θ of the model.
+      they give the θ of the model.
     own: what each sentence gave to them, N rows.
   """
 
@@ -84,16 +80,16 @@ class Before:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Place:
-  """Where the work is done; has no influence on the result.
+class Resources:
+  """Where training runs; results do not depend on it.
 
   Attributes:
     runner: threads or Ray workers that take shards.
     mesh: devices that take batches of a shard, or None.
-    processes: how many processes share the shards (`jax.distributed`).
-    process: which of them this is.
+    processes: number of processes that share the shards (`jax.distributed`).
+    process: number of this process.
     clock: seconds, for the reports; None leaves them out.
-    on_shard: called with the number of sentences done.
+    on_shard: called with the number of sentences of a finished shard.
   """
 
   runner: Runner = dataclasses.field(default_factory=Runner)
@@ -104,22 +100,89 @@ class Place:
   on_shard: Callable[[int], None] = lambda sentences: None
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunOptions:
+  """How a training is run.
+
+  Attributes:
+    groups: of the model's rules; None computes them.
+    search: sizes of the search; None for `shard_counting.search_config`.
+    store: finished shards and iterations; None keeps them in memory.
+    resources: where to run.
+    on_iteration: called with each iteration's record.
+    evaluate: called with each new θ in process 0; returns entries of the
+      record.
+    keep_own: whether to return what each sentence gave to the counts, as
+      `PreviousEpoch` of a later epoch. Several processes then need one store.
+  """
+
+  groups: Groups | None = None
+  search: SearchConfig | None = None
+  store: Store | None = None
+  resources: Resources = dataclasses.field(default_factory=Resources)
+  on_iteration: Callable[[dict[str, Any]], None] = lambda record: None
+  evaluate: Callable[[np.ndarray], Mapping[str, Any]] = lambda theta: {}
+  keep_own: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Training:
+  """What all iterations share.
+
+  Attributes:
+    model: with θ(0), its weights scaled.
+    bitext: its static scores are of that model.
+    config: the settings.
+    method: the method.
+    groups: of the model's rules.
+    search: sizes of the search.
+    shards: of all processes.
+    mine: those of this process.
+    store: finished shards and iterations.
+    options: see `RunOptions`.
+    previous: counts of the epoch before, or None.
+    mix: see `learn`.
+    name: see `learn`.
+  """
+
+  model: Model
+  bitext: Bitext
+  config: ThetaConfig
+  method: ThetaMethod
+  groups: Groups
+  search: SearchConfig
+  shards: list[Shard]
+  mine: list[Shard]
+  store: Store
+  options: RunOptions
+  previous: PreviousEpoch | None
+  mix: Callable[[np.ndarray], np.ndarray]
+  name: str
+
+  @property
+  def resources(self) -> Resources:
+    """Where the training runs."""
+    return self.options.resources
+
+  def entry(self, number: int, shard: Shard) -> str:
+    """Returns the store's name of a shard of an iteration."""
+    return shard_store.entry(self.name, number, shard)
+
+  def theta(self, counts: np.ndarray) -> np.ndarray:
+    """Returns θ of counts in units, float64 `[R, 5]`."""
+    return self.mix(theta_of(counts, self.groups, self.config))
+
+
 def learn(
   model: Model,
   bitext: Bitext,
   config: ThetaConfig,
   *,
-  groups: Groups | None = None,
-  search: SearchConfig | None = None,
-  store: Store | None = None,
-  place: Place | None = None,
-  on_iteration: Callable[[dict[str, Any]], None] = lambda record: None,
-  judge: Judge = lambda theta: {},
-  shard_function: ShardFunction = shard_counting.count_shard,
+  method: ThetaMethod,
+  options: RunOptions | None = None,
+  previous: PreviousEpoch | None = None,
   mix: Callable[[np.ndarray], np.ndarray] = lambda theta: theta,
   name: str = "iteration",
-  before: Before | None = None,
-  keep_own: bool = False,
 ) -> Learned:
   """Learns θ in `config.iterations` iterations.
 
@@ -127,110 +190,153 @@ def learn(
     model: rules with θ(0) among their features, and tuned weights.
     bitext: the training text.
     config: see `ThetaConfig`.
-    groups: of the model's rules, if known.
-    search: sizes of the search, if not those of `decoding.search_config`.
-    store: keeps what is done; see above.
-    place: where to work.
-    on_iteration: called with each iteration's record.
-    judge: called with each new θ in process 0, gives entries of the record.
-    shard_function: what a shard gives; `decoding.count_shard` searches it.
-    mix: what becomes of each new θ before it is used.
-    name: what iterations are called in the store.
-    before: what the model's θ was estimated from, if not from extraction.
-    keep_own: whether to return what each sentence gave, for `before` of an
-      epoch that follows. Where several processes work, their stores must be
-      one.
+    method: how shards are searched, selected from and counted.
+    options: how to run.
+    previous: what the model's θ was estimated from, if not from extraction.
+    mix: changes each new θ before it is used.
+    name: prefix of the iterations' names in the store.
   """
-  groups = groups or estimate.group_rules(model.table)
-  store, place = store or Memory(), place or Place()
+  training = _prepare(
+    model, bitext, config, method, options or RunOptions(), previous, mix, name
+  )
+  start, counts, history = _finished(training)
+  for record in history:
+    training.options.on_iteration(record)
+  theta = own = None
+  if start:
+    own = _stored_own(training, start)
+    _drop_shards(training, start - 1)
+    theta = training.theta(counts)
+  for number in range(start, config.iterations):
+    counts, record = _iteration(training, number, counts, theta)
+    theta = training.theta(counts)
+    if training.resources.process == 0:
+      record |= training.options.evaluate(theta)
+      own = _store_iteration(training, number, counts, record)
+    # A run that is killed here resumes from the shards until process 0 has
+    # written the iteration: all wait for that before they drop them.
+    _wait(training.resources)
+    _drop_shards(training, number)
+    history.append(record)
+    training.options.on_iteration(record)
+  _wait(training.resources)  # the caller may remove the store afterwards
+  if theta is None:
+    theta = theta_of(counts, training.groups, config)
+  return Learned(
+    theta=theta.astype(np.float32),
+    counts=counts,
+    history=tuple(history),
+    own=own,
+  )
+
+
+def _prepare(
+  model, bitext, config, method, options, previous, mix, name
+) -> _Training:
+  """Scales the weights, scores the text with them, and cuts it into shards."""
+  groups = options.groups or estimate.group_rules(model.table)
   model = scaled(model, config.scale)
   source = models.rescore_source(model, bitext.source)
   bitext = dataclasses.replace(bitext, source=source)
-  search = search or shard_counting.search_config(config, model)
+  search = options.search or shard_counting.search_config(config, model)
   shards = shard_counting.make_shards(
     bitext.source.ids.lengths,
     span=model.limits.span,
     cells=config.batch_cells - search.tile - 1,  # what a chart has besides
     size=config.shard,
   )
-  mine = shards[place.process :: place.processes]
-  counts = np.rint(np.asarray(model.table.counts) * COUNT_UNIT).astype(np.int64)
-  if before is not None:
-    counts = before.counts
-  start, counts, history = _finished(store, name, config, counts, place, mine)
-  for record in history:
-    on_iteration(record)
-  theta: np.ndarray | None = None
-  kept: Contributions | None = None
-  if keep_own and start == config.iterations and place.process == 0:
-    last = store.get(f"{name}{start - 1}") or {}
-    kept = shard_store.own_of(last) if "rules" in last else None
-  if start:
-    _forget(store, mine, config, name, start - 1)
-    theta = mix(theta_of(counts, groups, config))
-  for number in range(start, config.iterations):
-    work = Work(
-      model=model if theta is None else with_theta(model, theta),
-      bitext=bitext,
-      config=config,
-      search=search,
-      held=_held(model, bitext, config, groups, counts, number, before),
-      per_sentence=config.leave_one_out == "counts",
-    )
-    own = _own(work, mine, store, name, number, before)
-    since = place.clock() if place.clock else 0.0
-    resumed = any(
-      store.get(shard_store.entry(name, number, shard)) is not None
-      for shard in mine
-    )
-    counted = _map(shard_function, own, work, store, place, name, number)
-    counts, values = _reduce(counted, mine, work, place)
-    record = {"iteration": number, **describe(values, counts)}
-    record["left_out"] = work.held.kind if work.held else "none"
-    if place.clock and not resumed:  # or some shards would take no time
-      seconds = place.clock() - since
-      record["seconds"] = round(seconds, 3)
-      record["sentences_per_second"] = round(len(bitext) / seconds, 3)
-    theta = mix(theta_of(counts, groups, config))
-    if place.process == 0:  # whose sums say that all shards are there
-      record |= judge(theta)
-      if keep_own and number + 1 == config.iterations:
-        kept = shard_store.collect(store, name, number, shards)
-      noted: dict[str, Any] = {"counts": counts, "record": record}
-      noted |= {} if kept is None else shard_store.own_values(kept)
-      store.put(f"{name}{number}", noted)
-    _meet(place)  # nobody may forget what a run without this record needs
-    _forget(store, mine, config, name, number)
-    history.append(record)
-    on_iteration(record)
-  _meet(place)  # the store may be removed when all are done with it
-  if theta is None:
-    theta = theta_of(counts, groups, config)
-  return Learned(
-    theta=theta.astype(np.float32),
-    counts=counts,
-    history=tuple(history),
-    own=kept,
+  resources = options.resources
+  return _Training(
+    model=model,
+    bitext=bitext,
+    config=config,
+    method=method,
+    groups=groups,
+    search=search,
+    shards=shards,
+    mine=shards[resources.process :: resources.processes],
+    store=options.store or Memory(),
+    options=options,
+    previous=previous,
+    mix=mix,
+    name=name,
   )
 
 
-def before_of(learned: Learned) -> Before | None:
-  """What an epoch that follows starts from; None if that is not known."""
-  if learned.own is None:
+def _iteration(
+  training: _Training,
+  number: int,
+  counts: np.ndarray,
+  theta: np.ndarray | None,
+) -> tuple[np.ndarray, dict[str, Any]]:
+  """Decodes, selects and counts; returns the new counts and the record."""
+  model, resources = training.model, training.resources
+  work = Work(
+    model=model if theta is None else with_theta(model, theta),
+    bitext=training.bitext,
+    config=training.config,
+    method=training.method,
+    search=training.search,
+    held=_held(training, counts, number),
+    per_sentence=training.config.leave_one_out == "counts",
+  )
+  shards = _with_own(training, work, number)
+  since = resources.clock() if resources.clock else 0.0
+  resumed = any(
+    training.store.get(training.entry(number, shard)) is not None
+    for shard in training.mine
+  )
+  counted = _count_shards(training, shards, work, number)
+  counts, values = _reduce(counted, training.mine, work, resources)
+  record = {"iteration": number, **describe(values, counts)}
+  record["left_out"] = work.held.kind if work.held else "none"
+  # The time of an iteration that found some of its shards says nothing.
+  if resources.clock and not resumed:
+    seconds = resources.clock() - since
+    record["seconds"] = round(seconds, 3)
+    record["sentences_per_second"] = round(len(training.bitext) / seconds, 3)
+  return counts, record
+
+
+def _store_iteration(
+  training: _Training, number: int, counts: np.ndarray, record: dict[str, Any]
+) -> Contributions | None:
+  """Stores a finished iteration, in process 0, which has seen every shard.
+
+  Returns:
+    What each sentence gave, if it is the last iteration and is asked for.
+  """
+  own = None
+  if training.options.keep_own and number + 1 == training.config.iterations:
+    own = shard_store.collect(
+      training.store, training.name, number, training.shards
+    )
+  values: dict[str, Any] = {"counts": counts, "record": record}
+  values |= {} if own is None else shard_store.own_values(own)
+  training.store.put(f"{training.name}{number}", values)
+  return own
+
+
+def _stored_own(training: _Training, finished: int) -> Contributions | None:
+  """Returns what each sentence gave, if all iterations are finished."""
+  if not training.options.keep_own or training.resources.process:
     return None
-  return Before(counts=learned.counts, own=learned.own)
+  if finished < training.config.iterations:
+    return None
+  last = training.store.get(f"{training.name}{finished - 1}") or {}
+  return shard_store.own_of(last) if "rules" in last else None
 
 
-def _meet(place: Place) -> None:
+def _wait(resources: Resources) -> None:
   """Waits for all processes."""
-  if place.processes > 1:
+  if resources.processes > 1:
     parallel.sum_over_processes(np.zeros(1, np.int64))
 
 
 def theta_of(
   counts: np.ndarray, groups: Groups, config: ThetaConfig
 ) -> np.ndarray:
-  """Add-alpha relative frequencies of counts in units, float64 `[R, 5]`."""
+  """Returns add-alpha relative frequencies of counts in units, `[R, 5]`."""
   return estimate.relative_frequency(
     counts / COUNT_UNIT, groups, alpha=config.alpha
   )
@@ -250,6 +356,12 @@ def scaled(model: Model, scale: float) -> Model:
   )
 
 
+def theta_features(model: Model) -> np.ndarray:
+  """Returns the θ that a model's rules have, float32 `[R, 5]`."""
+  columns = [tables.feature(model.table, name) for name in estimate.THETA]
+  return np.stack(columns, axis=1)
+
+
 def with_theta(model: Model, theta: np.ndarray) -> Model:
   """Returns the model with other values of its θ features, `[R, 5]`.
 
@@ -266,73 +378,70 @@ def with_theta(model: Model, theta: np.ndarray) -> Model:
 
 
 def _finished(
-  store: Store,
-  name: str,
-  config: ThetaConfig,
-  counts: np.ndarray,
-  place: Place,
-  shards: list[Shard],
+  training: _Training,
 ) -> tuple[int, np.ndarray, list[dict[str, Any]]]:
   """Returns what an earlier run has done, the same for all processes.
 
-  If the next iteration needs shards of the last one, and one of them is gone or
-  was damaged, nothing is done: all begins anew.
-
-  Args:
-    store: what the first process has in it counts.
-    name: what iterations are called in it.
-    config: how many iterations there are.
-    counts: before the first iteration, int64 `[R]`.
-    place: which process this is.
-    shards: that this process decodes.
+  If the next iteration needs shards of the last one, and one of them is missing
+  or damaged, training starts from the beginning.
 
   Returns:
     How many iterations are done, the counts of the last, and the records of
     all, in the first process; no records in the others.
   """
-  first, history = counts, []
-  for number in range(config.iterations if place.process == 0 else 0):
-    done = store.get(f"{name}{number}")
+  config, resources, store = training.config, training.resources, training.store
+  first = np.asarray(training.model.table.counts) * COUNT_UNIT
+  first = np.rint(first).astype(np.int64)
+  if training.previous is not None:
+    first = training.previous.counts
+  counts, history = first, []
+  # Process 0 reads the iterations that are stored, in order.
+  for number in range(config.iterations if resources.process == 0 else 0):
+    done = store.get(f"{training.name}{number}")
     if done is None:
       break
     counts = np.asarray(done["counts"])
     history.append(done["record"])
   number = len(history)
-  if place.processes > 1:
-    told = np.append(counts, number)
-    told = parallel.sum_over_processes(told if place.process == 0 else 0 * told)
-    number, counts = int(told[-1]), told[:-1]
-  lost = 0
+  # It tells the others how far they are.
+  if resources.processes > 1:
+    state = np.append(counts, number)
+    mine = state if resources.process == 0 else 0 * state
+    state = parallel.sum_over_processes(mine)
+    number, counts = int(state[-1]), state[:-1]
+  # Every process looks for the shards it needs of the last iteration.
+  missing = 0
   if config.leave_one_out == "counts" and 0 < number < config.iterations:
-    last = [shard_store.entry(name, number - 1, shard) for shard in shards]
-    lost = sum(store.get(entry) is None for entry in last)
-  if place.processes > 1:
-    lost = int(parallel.sum_over_processes(np.array([lost]))[0])
-  return (0, first, []) if lost else (number, counts, history)
+    last = [training.entry(number - 1, shard) for shard in training.mine]
+    missing = sum(store.get(entry) is None for entry in last)
+  if resources.processes > 1:
+    missing = int(parallel.sum_over_processes(np.array([missing]))[0])
+  return (0, first, []) if missing else (number, counts, history)
 
 
 def _held(
-  model, bitext, config, groups, counts, number, before
+  training: _Training, counts: np.ndarray, number: int
 ) -> HeldOut | None:
-  """What leaving one out needs in an iteration.
+  """Returns what leaving one out needs in an iteration.
 
   Own counts can be taken out of the θ they are in: of extraction's, of the
-  iteration before, or of the epoch `before`. If training starts from another θ
-  (a mixture, or smoothed), what its sentences gave to it is not known any more:
-  then the first iteration forbids the rules that only the sentence has.
+  iteration before, or of the epoch before. If training starts from another θ
+  (a mixture, or smoothed), nobody knows what its sentences gave to it. Then the
+  first iteration forbids the rules that only the sentence has.
   """
-  kind = config.leave_one_out
+  model, groups, previous = training.model, training.groups, training.previous
+  kind = training.config.leave_one_out
   if kind == "none":
     return None
-  if bitext.provenance is None:
+  if training.bitext.provenance is None:
     raise ValueError("leaving one out needs provenance")
-  known = number > 0 or before is not None or _extracted(model, groups)
+  known = number > 0 or previous is not None or _extracted(model, groups)
   if kind == "counts" and not known:
     kind = "singletons"
   # Of extraction there is no smoothing; singletons are always its own.
-  first = (number == 0 and before is None) or kind == "singletons"
+  first = (number == 0 and previous is None) or kind == "singletons"
   now = np.asarray(model.table.counts) if first else counts / COUNT_UNIT
-  alpha = 0.0 if first else config.alpha
+  alpha = 0.0 if first else training.config.alpha
   return HeldOut(
     kind=kind,
     total=estimate.totals(now, groups, alpha=alpha),
@@ -341,7 +450,7 @@ def _held(
     weights=leave_one_out.theta_weights(model.weights),
     one_word=(tables.arity(model.table) == 0)
     & (model.table.source.lengths == 1),
-    alone=None if first else forced.own_rules(bitext.provenance),
+    alone=None if first else forced.own_rules(training.bitext.provenance),
   )
 
 
@@ -353,73 +462,75 @@ def _extracted(model: Model, groups: Groups) -> bool:
   return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
 
 
-def _own(work, shards, store, name, number: int, before) -> list[Shard]:
-  """The shards with what their sentences gave to the counts in use."""
-  if work.held is None:
-    return shards
-  if number == 0 and before is not None and work.held.kind == "counts":
-    given = [counts_lib.select(before.own, shard.rows) for shard in shards]
+def _with_own(training: _Training, work: Work, number: int) -> list[Shard]:
+  """Returns the shards with what their sentences gave to the counts in use."""
+  provenance, previous = work.bitext.provenance, training.previous
+  if work.held is None or provenance is None:
+    return training.mine
+  if number == 0 and previous is not None and work.held.kind == "counts":
+    given = [counts_lib.select(previous.own, s.rows) for s in training.mine]
   elif number == 0 or work.held.kind == "singletons":
     given = [
-      counts_lib.from_provenance(work.bitext.provenance, shard.rows)
-      for shard in shards
+      counts_lib.from_provenance(provenance, shard.rows)
+      for shard in training.mine
     ]
   else:
-    given = [
-      shard_store.load(store, shard_store.entry(name, number - 1, s)).made
-      for s in shards
-    ]
+    entries = [training.entry(number - 1, shard) for shard in training.mine]
+    given = [shard_store.load(training.store, entry).made for entry in entries]
   return [
     dataclasses.replace(shard, own=own)
-    for shard, own in zip(shards, given, strict=True)
+    for shard, own in zip(training.mine, given, strict=True)
   ]
 
 
-def _map(
-  function, shards, work, store, place, name: str, number: int
+def _count_shards(
+  training: _Training, shards: list[Shard], work: Work, number: int
 ) -> Iterator[Counted]:
-  """Yields what each shard gives, in order, from the store if it is there."""
-  entries = [shard_store.entry(name, number, shard) for shard in shards]
-  known = [store.get(entry) is not None for entry in entries]
-  waiting = [s for s, there in zip(shards, known, strict=True) if not there]
-  bound = functools.partial(function, work=work)
-  if place.runner.kind != "ray":
-    bound = functools.partial(
-      bound,
+  """Yields the counts of each shard in order, from the store if it has them."""
+  store, resources = training.store, training.resources
+  entries = [training.entry(number, shard) for shard in shards]
+  stored = [store.get(entry) is not None for entry in entries]
+  waiting = [s for s, done in zip(shards, stored, strict=True) if not done]
+  count = functools.partial(training.method.count, work=work)
+  if resources.runner.kind != "ray":
+    count = functools.partial(
+      count,
       lm=automaton.to_device(work.model.lm),
-      mesh=place.mesh,
+      mesh=resources.mesh,
       guard=shard_counting.Guard(),
     )
-  with runner_lib.session(place.runner):
-    made = runner_lib.map_shards(bound, waiting, runner=place.runner)
-    for shard, entry, there in zip(shards, entries, known, strict=True):
-      if not there:
-        counted = next(made)
-        shard_store.put(store, entry, counted)
-        place.on_shard(len(shard.rows))
-      else:
+  with runner_lib.session(resources.runner):
+    results = runner_lib.map_shards(count, waiting, runner=resources.runner)
+    for shard, entry, done in zip(shards, entries, stored, strict=True):
+      if done:
         counted = shard_store.load(store, entry)
+      else:
+        counted = next(results)
+        shard_store.put(store, entry, counted)
+        resources.on_shard(len(shard.rows))
       yield counted
 
 
-def _forget(store, shards, config, name: str, number: int) -> None:
-  """Drops what no later iteration can need."""
-  kept = config.leave_one_out == "counts" and number + 1 < config.iterations
-  for shard in shards:
-    store.drop(shard_store.entry(name, number - 1, shard))
-    if not kept:
-      store.drop(shard_store.entry(name, number, shard))
+def _drop_shards(training: _Training, number: int) -> None:
+  """Drops the shards that no later iteration needs."""
+  config, store = training.config, training.store
+  last = number + 1 == config.iterations
+  needed = config.leave_one_out == "counts" and not last
+  for shard in training.mine:
+    store.drop(training.entry(number - 1, shard))
+    if not needed:
+      store.drop(training.entry(number, shard))
 
 
-def _reduce(counted, shards, work, place):
-  """Sums counts `[R]`; lays out what is known of sentences, `[N, 6]`."""
+def _reduce(counted, shards, work: Work, resources: Resources):
+  """Sums counts `[R]`; collects the values of all sentences, `[N, 6]`."""
   sums = np.zeros(len(work.model.table), np.int64)
   values = np.zeros((len(work.bitext), 6))
   for shard, one in zip(shards, counted, strict=True):
     counts_lib.add(sums, one.made)
     flags = np.stack([one.admissible, one.derived], axis=1)
     values[shard.rows] = np.concatenate([one.values, flags], axis=1)
-  if place.processes > 1:
+  if resources.processes > 1:
     sums = parallel.sum_over_processes(sums)
     # A sentence is zero bits in all processes but one: sums are exact.
     bits = parallel.sum_over_processes(values.reshape(-1).view(np.int64))
@@ -428,7 +539,7 @@ def _reduce(counted, shards, work, place):
 
 
 def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
-  """Returns what people want to know of an iteration.
+  """Returns the record of an iteration.
 
   "fallback_mass_share" is the share of all counts that comes from sentences
   without an admissible derivation.
@@ -460,6 +571,6 @@ def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
 
 
 def _share(mass: np.ndarray, rows: np.ndarray) -> float:
-  """The share of `mass` `[N]` that some rows have, bool `[N]`; 0 of nothing."""
+  """Returns the share of `mass` `[N]` in some rows, bool `[N]`; 0 of none."""
   total = float(mass.sum())
   return round(float(mass[rows].sum()) / total, 6) if total else 0.0

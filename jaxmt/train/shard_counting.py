@@ -14,8 +14,8 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode.chart import augmentations, beam_forest, decoder, search
-from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
+from jaxmt.decode.chart import beam_forest, decoder, search
+from jaxmt.decode.chart.accumulators import AugmentInputs
 from jaxmt.decode.chart.decoder import Prepared, Result
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source
@@ -32,6 +32,7 @@ from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.edge_selection import Selection
 from jaxmt.train.leave_one_out import HeldOut
+from jaxmt.train.theta_method import ThetaMethod
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -178,24 +179,6 @@ def search_config(config: ThetaConfig, model: Model) -> SearchConfig:
   )
 
 
-def augmentation(config: ThetaConfig) -> Augmentation | None:
-  """The augmentation of a method's search; None if nothing is added."""
-  if config.method != "loss-augmented":
-    return None
-  if not config.alpha1 and not config.alpha2:
-    return None
-  known = config.goodness in augmentations.GOODNESS
-  return augmentations.loss_augmented(
-    beam_weight=config.alpha1,
-    goodness_weight=config.alpha2,
-    beam=config.k,
-    margin=config.margin,
-    cost=config.cost,
-    goodness=config.goodness if known else "bleu",
-    state=config.state,
-  )
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Work:
   """What all shards of an iteration share.
@@ -204,6 +187,7 @@ class Work:
     model: with the θ of this iteration.
     bitext: the sentences.
     config: the settings.
+    method: what to add to scores, and which derivations to select.
     search: sizes of the search.
     held: what leaving one out needs, or None.
     per_sentence: whether contributions are wanted sentence by sentence.
@@ -212,6 +196,7 @@ class Work:
   model: Model
   bitext: Bitext
   config: ThetaConfig
+  method: ThetaMethod
   search: SearchConfig
   held: HeldOut | None = None
   per_sentence: bool = False
@@ -240,7 +225,7 @@ def inputs(
   work: Work, parts: list[np.ndarray], prepared: Prepared
 ) -> tuple[AugmentInputs, ...] | None:
   """What an augmented search needs of the references; None for a plain one."""
-  if augmentation(work.config) is None:
+  if work.method.search(work.config) is None:
     return None
   lines = [[work.bitext.lines[row] for row in part] for part in parts]
   return decoder.make_inputs(work.model, prepared, lines)
@@ -257,7 +242,7 @@ def run(
   guard: Guard | None = None,
 ) -> list[Result]:
   """Searches prepared batches, augmented if there are inputs for that."""
-  added = None if inputs is None else augmentation(work.config)
+  added = None if inputs is None else work.method.search(work.config)
   chart = prepared.charts[0]
   shapes = (*chart.slots.shape, *chart.rule.shape, len(chart.root))
   if inputs is not None:
@@ -329,20 +314,10 @@ def count_batch(work: Work, result: Result) -> Counted:
   """Extracts the forests of a searched batch, selects and counts."""
   forest = beam_forest.extract(work.model, result)
   references = ragged.select(work.bitext.references, result.rows)
-  chosen = choose(work, result.source, forest, references)
+  chosen = work.method.select(
+    work.model, result.source, forest, references, work.config
+  )
   return count(work, result.rows, forest, chosen)
-
-
-def choose(
-  work: Work, source: Source, forest: Forest, references: Ragged
-) -> Selection:
-  """Selects from searched forests as the method does."""
-  model, config = work.model, work.config
-  if config.method == "loss-augmented":
-    return edge_selection.select(model, source, forest, references, config)
-  if config.method == "best-bleu":
-    return edge_selection.best_bleu(model, source, forest, references, config)
-  return edge_selection.select_all(model, source, forest, config)
 
 
 def count_shard(

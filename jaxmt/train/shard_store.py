@@ -1,23 +1,57 @@
-"""What shards of an iteration gave, in a `Store`."""
+"""Checkpoint store for resumable training, and shards of iterations in it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import counts as counts_lib
-from jaxmt.train.checkpoint_store import Store, Values
 from jaxmt.train.counts import Contributions
 from jaxmt.train.shard_counting import Counted, Shard
 
+Values = Mapping[str, Any]
+
+
+class Store(Protocol):
+  """Named values, each complete or absent; `checkpoint.Partial` is one."""
+
+  def get(self, name: str) -> Values | None:
+    """Returns the values of a name, None if there are none."""
+
+  def put(self, name: str, values: Values) -> None:
+    """Stores arrays, lists of strings and JSON values under a name."""
+
+  def drop(self, name: str) -> None:
+    """Removes the values of a name, if there are any."""
+
+
+class Memory:
+  """A `Store` in memory."""
+
+  def __init__(self):
+    self._values: dict[str, Values] = {}
+
+  def get(self, name: str) -> Values | None:
+    """See `Store`."""
+    return self._values.get(name)
+
+  def put(self, name: str, values: Values) -> None:
+    """See `Store`."""
+    self._values[name] = dict(values)
+
+  def drop(self, name: str) -> None:
+    """See `Store`."""
+    self._values.pop(name, None)
+
 
 def entry(name: str, number: int, shard: Shard) -> str:
-  """What a shard of an iteration is called in the store."""
+  """Returns the name of a shard of an iteration in the store."""
   return f"{name}{number}-shard{shard.number}"
 
 
 def put(store: Store, name: str, counted: Counted) -> None:
-  """Keeps what a shard gave."""
+  """Stores the counts of a shard."""
   store.put(
     name,
     {
@@ -30,14 +64,14 @@ def put(store: Store, name: str, counted: Counted) -> None:
 
 
 def load(store: Store, name: str) -> Counted:
-  """Returns what a shard gave.
+  """Returns the counts of a shard.
 
   Raises:
-    ValueError: if the store does not have it.
+    ValueError: if the store lacks it.
   """
   values = store.get(name)
   if values is None:
-    raise ValueError(f"'{name}' is gone from the store")
+    raise ValueError(f"the store has no '{name}'")
   return Counted(
     made=own_of(values),
     values=values["values"],
@@ -47,7 +81,7 @@ def load(store: Store, name: str) -> Counted:
 
 
 def own_values(made: Contributions) -> dict[str, np.ndarray]:
-  """Contributions as named arrays."""
+  """Returns contributions as named arrays."""
   return {
     "rules": made.rules.flat,
     "offsets": made.rules.offsets,
@@ -56,7 +90,7 @@ def own_values(made: Contributions) -> dict[str, np.ndarray]:
 
 
 def own_of(values: Values) -> Contributions:
-  """Contributions from named arrays, see `own_values`."""
+  """Returns the contributions that `own_values` took apart."""
   return Contributions(
     rules=Ragged(
       flat=np.asarray(values["rules"]), offsets=np.asarray(values["offsets"])
@@ -68,9 +102,9 @@ def own_of(values: Values) -> Contributions:
 def collect(
   store: Store, name: str, number: int, shards: Sequence[Shard]
 ) -> Contributions | None:
-  """What all sentences gave to an iteration, in the order of the text.
+  """Returns what all sentences gave to an iteration, in order of the text.
 
-  None if the store does not have all shards, or has sums only.
+  None if the store lacks a shard, or has only sums.
   """
   entries = [entry(name, number, shard) for shard in shards]
   found = [store.get(one) for one in entries]

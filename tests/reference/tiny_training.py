@@ -16,7 +16,7 @@ from jaxmt.lm import text
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
 from jaxmt.text import vocabulary
-from jaxmt.train import shard_counting
+from jaxmt.train import methods, shard_counting
 
 PAIRS = (
   ("ein haus", "a house", "0-0 1-1"),
@@ -113,7 +113,11 @@ def make(repeat=1, **weights):
 
 def work(model, bitext, config, search=SEARCH):
   return shard_counting.Work(
-    model=model, bitext=bitext, config=config, search=search
+    model=model,
+    bitext=bitext,
+    config=config,
+    method=methods.find(config.method),
+    search=search,
   )
 
 

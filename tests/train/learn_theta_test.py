@@ -20,11 +20,11 @@ from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.runtime.runner import Runner
-from jaxmt.train import baselines, learn_model, learn_theta
 from jaxmt.train import counts as counts_lib
-from jaxmt.train.checkpoint_store import Memory
+from jaxmt.train import learn_theta, methods
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.learn_theta import Place
+from jaxmt.train.learn_theta import PreviousEpoch, Resources, RunOptions
+from jaxmt.train.shard_store import Memory
 from tests import util
 from tests.reference import tiny_training as tiny
 
@@ -33,9 +33,12 @@ CONFIG = ThetaConfig(
 )
 
 
-def learn(config=CONFIG, world=None, **options):
+def learn(config=CONFIG, world=None, previous=None, **options):
   model, bitext = world or tiny.make()
-  return baselines.train(model, bitext, config, search=tiny.SEARCH, **options)
+  options = RunOptions(search=tiny.SEARCH, **options)
+  return methods.train(
+    model, bitext, config, options=options, previous=previous
+  )
 
 
 @pytest.fixture(scope="module")
@@ -127,23 +130,23 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
 
 
 @pytest.mark.parametrize(
-  "place",
+  "resources",
   [
-    Place(runner=Runner(kind="serial", workers=1)),
-    Place(runner=Runner(kind="threads", workers=3)),
+    Resources(runner=Runner(kind="serial", workers=1)),
+    Resources(runner=Runner(kind="threads", workers=3)),
   ],
   ids=["serial", "threads"],
 )
-def test_threads_change_nothing(learned, place):
-  same(learn(place=place), learned)
+def test_threads_change_nothing(learned, resources):
+  same(learn(resources=resources), learned)
 
 
 def test_devices_change_nothing(learned):
   whole = dataclasses.replace(CONFIG, shard=100)
-  place = Place(
+  resources = Resources(
     runner=Runner(kind="serial", workers=1), mesh=parallel.make_mesh(3)
   )
-  same(learn(whole, place=place), learned)
+  same(learn(whole, resources=resources), learned)
 
 
 def test_shards_change_nothing(learned):
@@ -156,11 +159,12 @@ _ON_RAY = """
 import dataclasses
 import numpy as np
 from jaxmt.runtime.runner import Runner
-from jaxmt.train.learn_theta import Place
+from jaxmt.train.learn_theta import Resources
 from tests.train import learn_theta_test as own
 config = dataclasses.replace(own.CONFIG, iterations=1, shard=5)
-on_ray = own.learn(config, place=Place(runner=Runner(kind="ray", workers=1)))
-here = own.learn(config, place=Place(runner=Runner(kind="serial")))
+far = Resources(runner=Runner(kind="ray", workers=1))
+on_ray = own.learn(config, resources=far)
+here = own.learn(config, resources=Resources(runner=Runner(kind="serial")))
 np.testing.assert_array_equal(on_ray.counts, here.counts)
 np.testing.assert_array_equal(on_ray.theta, here.theta)
 print("equal", int((here.counts > 0).sum()))
@@ -243,8 +247,10 @@ def test_a_damaged_shard_is_made_again(tmp_path):
   [shard] = [p for p in folder.iterdir() if p.name == "iteration0-shard0"]
   array = next(path for path in shard.iterdir() if "units" in path.name)
   array.write_bytes(array.read_bytes()[:-1] + b"?")
-  place = Place(clock=time.perf_counter)
-  again = learn(config, world, store=checkpoint.Partial(folder), place=place)
+  resources = Resources(clock=time.perf_counter)
+  again = learn(
+    config, world, store=checkpoint.Partial(folder), resources=resources
+  )
   np.testing.assert_array_equal(again.counts, want.counts)
   np.testing.assert_array_equal(again.theta, want.theta)
 
@@ -265,8 +271,8 @@ def test_a_resumed_iteration_reports_no_speed(tmp_path):
   store = checkpoint.Partial(tmp_path / "kept")
   with contextlib.suppress(Killed):
     learn(store=Dying(store, 2))  # two shards
-  place = Place(clock=time.perf_counter)
-  history = learn(store=store, place=place).history
+  resources = Resources(clock=time.perf_counter)
+  history = learn(store=store, resources=resources).history
   assert ["seconds" in record for record in history] == [False, True, True]
 
 
@@ -324,10 +330,12 @@ def test_killed_processes_resume_in_any_number(
       store = checkpoint.Partial(folder)
       if process == dying:
         store = Dying(store, left)
-      place = Place(
+      resources = Resources(
         runner=Runner(kind="serial"), processes=number, process=process
       )
-      return learn(config, world, store=store, place=place, keep_own=keep)
+      return learn(
+        config, world, store=store, resources=resources, keep_own=keep
+      )
 
     return meeting.run(task)
 
@@ -352,14 +360,12 @@ def test_a_finished_iteration_is_not_done_again(learned):
   def refuse(shard, **options):
     raise AssertionError("decoded again")
 
-  model, bitext = tiny.make()
+  method = dataclasses.replace(methods.find(CONFIG.method), count=refuse)
   again = learn_theta.learn(
-    model,
-    bitext,
+    *tiny.make(),
     CONFIG,
-    search=tiny.SEARCH,
-    store=store,
-    shard_function=refuse,
+    method=method,
+    options=RunOptions(search=tiny.SEARCH, store=store),
   )
   same(again, learned)
 
@@ -374,7 +380,7 @@ def test_leaving_one_out_makes_a_difference_and_needs_provenance(learned):
     model, bitext = tiny.make()
     bare = dataclasses.replace(bitext, provenance=None)
     with pytest.raises(ValueError, match="provenance"):
-      baselines.train(model, bare, config, search=tiny.SEARCH)
+      learn(config, (model, bare))
 
 
 @pytest.mark.parametrize(
@@ -409,7 +415,7 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
   for work in seen:
     if work.held.kind == "counts":
       theta = estimate.theta_of(work.held.total, groups, slice(None))
-      used = learn_model.theta_features(work.model)
+      used = learn_theta.theta_features(work.model)
       np.testing.assert_allclose(used, theta, atol=1e-4)
 
 
@@ -429,7 +435,7 @@ def test_an_epoch_goes_on_where_the_one_before_ended(method):
   got = learn(
     then,
     (learn_theta.with_theta(model, first.theta), bitext),
-    before=learn_theta.before_of(first),
+    previous=PreviousEpoch(counts=first.counts, own=first.own),
   )
   np.testing.assert_array_equal(got.counts, want.counts)
   assert {record["left_out"] for record in got.history} == {"counts"}

@@ -21,12 +21,17 @@ from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime.runner import Runner
-from jaxmt.train import baselines, shard_counting, shard_store
-from jaxmt.train.checkpoint_store import Store
+from jaxmt.train import methods, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
-from jaxmt.train.learn_theta import Before, Learned, Place
+from jaxmt.train.learn_theta import (
+  Learned,
+  PreviousEpoch,
+  Resources,
+  RunOptions,
+)
 from jaxmt.train.shard_counting import Bitext
+from jaxmt.train.shard_store import Store
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,19 +149,19 @@ def learn(
     weights=tuned.weights,
     theta=theta,
   )
-  place = _place(config.theta, resources or ResourceOptions())
-  if place.process == 0:
-    _warn(config.theta)
-  options: dict[str, Any] = {
-    "store": partial,
-    "place": place,
-    "before": _previous(theta),
-    "keep_own": config.keep_own,
-  }
-  if place.process:
-    learned = baselines.train(model, bitext, config.theta, **options)
+  options = RunOptions(
+    store=partial,
+    resources=_resources(config.theta, resources or ResourceOptions()),
+    keep_own=config.keep_own,
+  )
+  previous = _previous(theta)
+  if options.resources.process:
+    learned = methods.train(
+      model, bitext, config.theta, options=options, previous=previous
+    )
   else:
-    options["judge"] = lambda values: _tune_score(
+    _warn(config.theta)
+    evaluate = lambda values: _tune_score(
       config.search,
       corpus=corpus,
       grammar=grammar,
@@ -164,7 +169,8 @@ def learn(
       tuned=tuned,
       theta=Theta(theta=values.astype(np.float32)),
     )
-    learned = _reported(model, bitext, config.theta, options)
+    options = dataclasses.replace(options, evaluate=evaluate, on_iteration=_say)
+    learned = _reported(model, bitext, config.theta, options, previous)
   history = list(learned.history)
   return LearnedTheta(
     theta=learned.theta,
@@ -175,19 +181,18 @@ def learn(
   )
 
 
-def _previous(theta: LearnedTheta | None) -> Before | None:
+def _previous(theta: LearnedTheta | None) -> PreviousEpoch | None:
   """Returns the counts of the epoch before, if each sentence's are known."""
   if theta is None or theta.own is None:
     return None
-  return Before(counts=np.asarray(theta.counts), own=theta.own)
+  return PreviousEpoch(counts=np.asarray(theta.counts), own=theta.own)
 
 
 def _warn(config: ThetaConfig) -> None:
   """Warns if ranks that the beam loss tells apart exceed the training beam."""
   last = config.k + config.margin
-  if config.method != "loss-augmented" or not config.alpha1:
-    return
-  if config.train_beam <= last:
+  augmented = methods.find(config.method).search(config) is not None
+  if augmented and config.alpha1 and config.train_beam <= last:
     progress.say(
       f"  warning: the beam loss rises up to rank {last} (k + margin), but"
       f" training keeps {config.train_beam} hypotheses (train_beam)"
@@ -212,12 +217,13 @@ def _tune_score(
   return {"tune_bleu": round(scored.corpus_score(0), 3)}
 
 
-def _place(config: ThetaConfig, resources: ResourceOptions) -> Place:
+def _resources(config: ThetaConfig, resources: ResourceOptions) -> Resources:
+  """Returns the devices and workers that the options stand for."""
   processes = jax.process_count()
   mesh = None
   if processes == 1 and resources.devices != 1 and jax.device_count() > 1:
     mesh = parallel.make_mesh(resources.devices)
-  return Place(
+  return Resources(
     runner=Runner(
       kind=resources.runner,
       workers=config.workers,
@@ -230,18 +236,17 @@ def _place(config: ThetaConfig, resources: ResourceOptions) -> Place:
   )
 
 
-def _reported(model, bitext, config: ThetaConfig, options) -> Learned:
+def _reported(
+  model, bitext, config: ThetaConfig, options: RunOptions, previous
+) -> Learned:
   """Trains θ and shows progress."""
   total = len(bitext) * config.iterations
   label = f"theta ({config.method})"
   with progress.steps(label=label, total=total) as advance:
-    shown = dataclasses.replace(options["place"], on_shard=advance)
-    return baselines.train(
-      model,
-      bitext,
-      config,
-      **(options | {"place": shown}),
-      on_iteration=_say,
+    shown = dataclasses.replace(options.resources, on_shard=advance)
+    options = dataclasses.replace(options, resources=shown)
+    return methods.train(
+      model, bitext, config, options=options, previous=previous
     )
 
 
@@ -274,7 +279,7 @@ def training_model(
 def check(config: ThetaStageConfig, *, provenance: bool) -> None:
   """Raises `InputError` for bad settings, or without needed provenance."""
   try:
-    baselines.check_needs(config.theta, provenance=provenance)
+    methods.check(config.theta, provenance=provenance)
   except ValueError as error:
     raise InputError(f"config key 'theta': {error}") from error
 

@@ -10,8 +10,9 @@ from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import marginals
-from jaxmt.train import baselines, learn_model, learn_theta
+from jaxmt.train import learn_theta, methods
 from jaxmt.train.config import ThetaConfig
+from jaxmt.train.learn_theta import RunOptions
 from tests.reference import tiny_training as tiny
 
 CONFIG = ThetaConfig(iterations=2, fallback="skip", shard=4, batch_cells=60)
@@ -25,14 +26,16 @@ def world():
 def train(world, **changes):
   model, bitext = world
   config = dataclasses.replace(CONFIG, **changes)
-  return baselines.train(model, bitext, config, search=tiny.SEARCH)
+  return methods.train(
+    model, bitext, config, options=RunOptions(search=tiny.SEARCH)
+  )
 
 
 def test_primary_is_the_relative_frequency_of_extraction(world):
   model, _ = world
   got = train(world, method="primary", alpha=0.0)
   np.testing.assert_allclose(
-    got.theta, learn_model.theta_features(model), atol=1e-5
+    got.theta, learn_theta.theta_features(model), atol=1e-5
   )
   assert got.history == ()
 
@@ -139,23 +142,8 @@ def test_best_bleu_uses_every_sentence(world):
   assert [r["admissible"] for r in got.history] == [len(bitext)] * 2
 
 
-def test_learn_model_alternates_and_mixes(world):
-  model, bitext = world
-  seen = []
-
-  def tune(now):
-    seen.append(learn_model.theta_features(now))
-    weights = {name: 0.9 * value for name, value in now.weights.items()}
-    return weights, [{"score": float(len(seen))}]
-
-  config = dataclasses.replace(CONFIG, method="forced")
-  got = learn_model.learn(
-    model, bitext, config, tune=tune, epochs=2, interpolation=0.5
-  )
-  assert len(seen) == 3 and len(got.history) == 3
-  first = learn_model.theta_features(model).astype(np.float64)
-  want = np.log(0.5 * np.exp(first) + 0.5 * np.exp(seen[1].astype(np.float64)))
-  np.testing.assert_allclose(got.theta, want, atol=1e-5)
-  np.testing.assert_allclose(seen[2], got.theta)
-  for name, value in model.weights.items():
-    assert got.weights[name] == pytest.approx(0.9**3 * value)
+def test_a_name_is_taken_once():
+  with pytest.raises(ValueError, match="'forced' exists already"):
+    methods.register(methods.find("forced"))
+  with pytest.raises(ValueError, match="'magic' is none of primary"):
+    methods.find("magic")
