@@ -122,7 +122,7 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
       here = range(found.offsets[row], found.offsets[row + 1])
       weight = np.exp(found.score[here] - found.score[here].max())
       for item, share in zip(here, weight / weight.sum(), strict=True):
-        rules = grown.rule[found.edges[item]]
+        rules = grown.edges.rule[found.edges[item]]
         np.add.at(want, rules[rules < len(want)], share)
         want[model.copy_rule] += share * np.sum(rules > len(want))
   np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-4)
