@@ -23,7 +23,7 @@ ALLOWED = {
   "metrics": TEXT,
   "losses": TEXT | {"hypergraph"},
   "grammar": TEXT | {"align", "lm", "runtime"},
-  "features": TEXT | {"grammar"},
+  "features": TEXT | {"grammar", "lm"},
   "hypergraph": TEXT,
   "report": TEXT,
 }

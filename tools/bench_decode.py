@@ -34,7 +34,7 @@ from jaxmt.decode.chart import augmentations, beam_forest, decoder, search
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import formats
 from jaxmt.grammar.match.matching import MatchConfig
-from jaxmt.lm import arpa_read, automaton
+from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.text import kernels as cores
 
@@ -67,7 +67,7 @@ def _load(folder, order: int = 4):
 def _decode(model, source, lm, config) -> np.ndarray:
   """Decodes everything to words; returns the scores."""
   scores = np.zeros(len(source))
-  for parts in decoder.decode(model, source, config=config, lm=lm):
+  for parts in decoder.decode(model, source, config=config, parameters=lm):
     for part in parts:
       best = part.best()
       derivation.strings(
@@ -123,7 +123,6 @@ def _loss_augmented(model, source, lm, references) -> dict:
   batches = decoder.make_batches(
     source.ids.lengths, span=model.limits.span, cells=4096
   )
-  weights = decoder.search_weights(model)
   hook = augmentations.loss_augmented()
 
   def run():
@@ -133,7 +132,12 @@ def _loss_augmented(model, source, lm, references) -> dict:
         model, prepared, [[references[row] for row in batch[0]]]
       )
       decoder.run_search(
-        prepared, lm, weights, inputs, config=config, augmentation=hook
+        prepared,
+        model,
+        inputs,
+        config=config,
+        parameters=lm,
+        augmentation=hook,
       )
 
   start = time.perf_counter()
@@ -162,7 +166,7 @@ def _lists(model, source, lm, *, size: int) -> dict:
 
   def run():
     spent.append(0.0)
-    for parts in decoder.decode(model, source, config=config, lm=lm):
+    for parts in decoder.decode(model, source, config=config, parameters=lm):
       for part in parts:
         start = time.perf_counter()
         made = beam_forest.extract(model, part)
@@ -301,7 +305,7 @@ def run() -> list[dict]:
   rows = _starts(folder, lines[0])
   start = time.perf_counter()
   model = _load(folder)
-  lm = automaton.to_device(model.lm)
+  lm = models.device_parameters(model)
   jax.block_until_ready(lm)
   load = time.perf_counter() - start
   source = models.make_source(model, lines)
@@ -314,7 +318,7 @@ def run() -> list[dict]:
   ]
   rows += _against_peer(model, lines, lm, folder)
   lower = _load(folder, order=3)
-  loaded = {3: (lower, automaton.to_device(lower.lm)), 4: (model, lm)}
+  loaded = {3: (lower, models.device_parameters(lower)), 4: (model, lm)}
   rows += _against_length(loaded, lines, settings=_settings())
   references = (folder / "reference.en").read_text().split("\n")[:-1]
   rows.append(_loss_augmented(model, source, lm, references))

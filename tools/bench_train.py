@@ -24,7 +24,6 @@ from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
-from jaxmt.lm import automaton
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import files, ragged
 from jaxmt.train import edge_selection, learn_theta, methods, shard_counting
@@ -163,7 +162,7 @@ def _breakdown(model, bitext, config) -> dict:
     bitext=bitext,
     config=config,
     method=methods.find(config.method),
-    search=shard_counting.search_config(config, model),
+    search=shard_counting.search_config(config),
   )
   shards = shard_counting.make_shards(
     bitext.source.ids.lengths,
@@ -171,7 +170,7 @@ def _breakdown(model, bitext, config) -> dict:
     cells=config.batch_cells - work.search.tile - 1,
     size=config.shard,
   )
-  on_device = automaton.to_device(model.lm)
+  on_device = models.device_parameters(model)
   spent = dict.fromkeys(("matching", "search", "forest", "selection"), 0.0)
   for shard in shards:
     for batch in shard.batches:
@@ -180,7 +179,7 @@ def _breakdown(model, bitext, config) -> dict:
       inputs = shard_counting.inputs(work, [batch], prepared)
       marks.append(time.perf_counter())
       (result,) = shard_counting.run(
-        work, [batch], prepared, on_device, inputs=inputs
+        work, [batch], prepared, parameters=on_device, inputs=inputs
       )
       marks.append(time.perf_counter())
       forest = beam_forest.extract(model, result)

@@ -9,11 +9,12 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode import feature_values
 from jaxmt.decode.chart.chart_layout import POSSIBLE, Layout
-from jaxmt.decode.chart.lm_records import advance
 from jaxmt.decode.model import Model, Source, word_features
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm import tables as lm_tables
+from jaxmt.lm.host import advance
 from jaxmt.lm.tables import EOS_WORD
 from jaxmt.text.kernels import grown_rows, njit
 from jaxmt.text.ragged import Ragged
@@ -337,8 +338,34 @@ def features(
   out[:, names.index(units.mismatch)] += np.bincount(
     batch, other, minlength=len(derivations)
   )
+  if model.extra:
+    added = _added_values(model, source, derivations)
+    out[:, len(names) - added.shape[1] :] = added
   empty = np.diff(derivations.offsets) == 0
   out[empty] = 0.0
+  return out
+
+
+def _added_values(model, source, derivations):
+  """The stateful features of `model.extra`, float64 `[B, X]`."""
+  size, offsets = len(derivations.rule), derivations.offsets
+  filled = np.flatnonzero(np.diff(offsets) > 0)
+  # Preorder backwards has children first; the goals stand after all of them.
+  child = derivations.child[::-1]
+  goals = np.full((len(filled), child.shape[1]), -1, np.int32)
+  goals[:, 0] = size - 1 - offsets[filled]
+  values = feature_values.edge_values(
+    model,
+    source,
+    edge_offsets=np.arange(size + len(filled) + 1),
+    rule=np.concatenate(
+      [derivations.rule[::-1], np.full(len(filled), len(model.table), np.int32)]
+    ),
+    tails=np.concatenate([np.where(child >= 0, size - 1 - child, -1), goals]),
+  )
+  batch = np.repeat(np.arange(len(derivations)), np.diff(offsets))
+  out = np.zeros((len(derivations), values.shape[1]))
+  np.add.at(out, np.concatenate([batch[::-1], filled]), values)
   return out
 
 

@@ -1,19 +1,29 @@
 """A translation model: rules, language model and weights, ready to decode.
 
 The score of a derivation is `Σ_i λ_i φ_i`: rule features summed over its rules,
-the language model, the number of words, of unknown words, and of sites filled
-by their own or by another label. `jaxmt.features.units` says in which units the
-last ones are measured, so that weights tuned with another toolkit carry over.
+the number of words and of unknown words, and stateful features: the language
+model, sites filled by their own or by another label, and any that are added
+(see `features.base`). `features.units` says in which units features are
+measured, so that weights tuned with another toolkit carry over.
 """
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from jaxmt.decode.chart.chart_layout import RuleColumns
-from jaxmt.decode.chart.lm_records import make_segments
-from jaxmt.features import feature_keys, rule_templates, string_templates
+from jaxmt.features import base as feature_base
+from jaxmt.features import (
+  feature_keys,
+  language_model,
+  rule_templates,
+  string_templates,
+)
+from jaxmt.features.base import RuleSides, StatefulFeature
+from jaxmt.features.labels import LabelMatch
+from jaxmt.features.language_model import LanguageModel
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
 from jaxmt.features.units import DIALECTS, Units
 from jaxmt.grammar import table as tables
@@ -21,7 +31,6 @@ from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.match.source_trie import Trie
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.tables import BOS_WORD, EOS_WORD, UNK_WORD, Tables
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -35,7 +44,8 @@ class Model:
     table: the rules, glue and pass-through among them.
     trie: their source sides.
     ranked: rules of each trie node, best first.
-    lm: the language model.
+    features: the stateful features: language model, labels, then others.
+    parameters: parameters of each, on the host; first the language model.
     units: see `Units`.
     weights: weight of every feature by name; missing ones are 0.
     columns: what the search knows of the rules and of the goal, R + 1 rows.
@@ -45,12 +55,14 @@ class Model:
     limits: how to match.
     templates: sparse features of rule applications, or None. Their weights are
       found in `weights` by name.
+    version: another object for other weights or feature values.
   """
 
   table: RuleTable
   trie: Trie
   ranked: Ragged
-  lm: Tables
+  features: tuple[StatefulFeature, ...]
+  parameters: tuple[Any, ...]
   units: Units
   weights: Mapping[str, float]
   columns: RuleColumns
@@ -59,6 +71,17 @@ class Model:
   arity: int
   limits: MatchConfig
   templates: RuleTemplates | None = None
+  version: object = None
+
+  @property
+  def lm(self) -> Tables:
+    """The language model."""
+    return self.parameters[0]
+
+  @property
+  def extra(self) -> tuple[StatefulFeature, ...]:
+    """The stateful features beside the language model and the labels."""
+    return self.features[2:]
 
   @property
   def lm_weight(self) -> float:
@@ -77,7 +100,12 @@ class Model:
   def feature_names(self) -> tuple[str, ...]:
     """Names of the values `derivation.features` gives."""
     own = self.units.search_names
-    return (*(n for n in self.table.feature_names if n not in own), *own)
+    added = (name for feature in self.extra for name in feature.names)
+    return (
+      *(n for n in self.table.feature_names if n not in own),
+      *own,
+      *added,
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -91,6 +119,7 @@ class Source:
     columns: what the search knows of copying them, P rows.
     counts: unknown words and word penalty of each, `[P, 2]`.
     spans: constituents per sentence, or None.
+    version: of the model whose weights `columns.score` has.
   """
 
   ids: Ragged
@@ -99,6 +128,7 @@ class Source:
   columns: RuleColumns
   counts: np.ndarray
   spans: Ragged | None = None
+  version: object = None
 
   def __len__(self) -> int:
     return len(self.ids)
@@ -137,6 +167,7 @@ def make_model(
   units: Units = DIALECTS["jaxmt"],
   limits: MatchConfig | None = None,
   arity: int | None = None,
+  features: Sequence[tuple[StatefulFeature, Any]] = (),
 ) -> Model:
   """Prepares a table, completed if need be, for decoding.
 
@@ -147,31 +178,45 @@ def make_model(
     units: names and units of the other features.
     limits: how to match.
     arity: A, if it is to be more than the table needs.
+    features: further stateful features, each with its parameters.
+
+  Raises:
+    ValueError: if two features have one name.
   """
   limits = limits or MatchConfig()
   table = complete(table, units)
   trie = tries.build_trie(table)
   arities = tables.arity(table)
   arity = max(int(arities[trie.end >= 0].max(initial=0)), 2, arity or 0)
-  target = _lm_target(table, lm)
+  sides = _rule_sides(table, arity)
+  every = (
+    (
+      LanguageModel(
+        names=(units.lm,),
+        columns=language_model.state_columns(lm.order),
+        scale=units.lm_scale,
+      ),
+      lm,
+    ),
+    (LabelMatch(names=(units.match, units.mismatch)), ()),
+    *features,
+  )
   model = Model(
     table=table,
     trie=trie,
     ranked=Ragged(flat=np.zeros(0, np.int32), offsets=np.zeros(1, np.int64)),
-    lm=lm,
+    features=tuple(feature for feature, _ in every),
+    parameters=tuple(parameters for _, parameters in every),
     units=units,
     weights={},
-    columns=RuleColumns(
-      segments=make_segments(target, lm=lm, arity=arity),
-      score=np.zeros(len(table) + 1, np.float32),
-      label=np.append(table.lhs, tables.S).astype(np.int32),
-      site=_sites(table, arity),
-    ),
-    counts=word_features(target, units),
+    columns=_columns(every, sides),
+    counts=word_features(language_model.word_ids(lm, sides), units),
     copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
     arity=arity,
     limits=limits,
   )
+  if len(set(model.feature_names)) < len(model.feature_names):
+    raise ValueError(f"a name stands twice in {model.feature_names}")
   # Weights of sparse features say which features there are.
   model = with_templates(model, rule_templates.config_of(weights))
   return with_weights(model, weights)
@@ -189,19 +234,26 @@ def unknown_weights(model: Model, weights: Mapping[str, float]) -> list[str]:
   ]
 
 
+def device_parameters(model: Model) -> tuple[Any, ...]:
+  """Returns the parameters of the stateful features, on the device."""
+  pairs = zip(model.features, model.parameters, strict=True)
+  return tuple(feature.to_device(one) for feature, one in pairs)
+
+
 def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
   """Returns the same rules under other weights.
 
-  Only static scores and the order of each pattern's rules are computed anew;
-  sentences made for the old model need `rescore_source`.
+  Only static scores and the order of each pattern's rules are computed anew.
+  Sentences made for the old model are scored anew where they are used.
   """
   base = np.append(_rule_scores(model.table, weights), 0.0)
   if model.templates is not None:
     keyed = feature_keys.make_table(weights)
     base[:-1] += rule_templates.rule_scores(model.templates, keyed)
-  columns = _rescored(model.columns, model.counts, base, model.units, weights)
+  columns = _rescored(model, model.columns, model.counts, base, weights)
   return dataclasses.replace(
     model,
+    version=object(),
     columns=columns,
     weights=dict(weights),
     ranked=tries.rank_rules(
@@ -252,20 +304,24 @@ def make_source(
   find = model.table.source_words.index.get
   ids = np.array([find(w, vocabulary.UNK) for w in words], np.int32)
   ids[ids < len(vocabulary.SPECIALS)] = vocabulary.UNK
-  known = lm_tables.word_map(model.lm, words)
-  known[(known == BOS_WORD) | (known == EOS_WORD)] = UNK_WORD
-  target = Ragged(flat=known, offsets=np.arange(len(words) + 1))
+  size = len(vocabulary.SPECIALS)
+  sides = RuleSides(
+    target=Ragged(
+      flat=np.arange(size, size + len(words), dtype=np.int32),
+      offsets=np.arange(len(words) + 1),
+    ),
+    words=(*vocabulary.SPECIALS, *words),
+    label=np.full(len(words), tables.X, np.int32),
+    site=np.full((len(words), model.arity), -1, np.int32),
+  )
   source = Source(
     ids=Ragged(flat=ids[numbers.flat], offsets=numbers.offsets),
     copies=numbers.flat,
     words=tuple(words),
-    columns=RuleColumns(
-      segments=make_segments(target, lm=model.lm, arity=model.arity),
-      score=np.zeros(len(words), np.float32),
-      label=np.full(len(words), tables.X, np.int32),
-      site=np.full((len(words), model.arity), -1, np.int32),
+    columns=_columns(
+      tuple(zip(model.features, model.parameters, strict=True)), sides
     ),
-    counts=word_features(target, model.units),
+    counts=word_features(language_model.word_ids(model.lm, sides), model.units),
     spans=spans,
   )
   return rescore_source(model, source)
@@ -274,11 +330,15 @@ def make_source(
 def rescore_source(model: Model, source: Source) -> Source:
   """Returns the sentences under the model's weights.
 
+  Costs nothing if they have them already.
+
   Args:
-    model: has the rules and language model that `source` was made for, maybe
-      with other weights or features.
+    model: has the rules and stateful features that `source` was made for, maybe
+      with other weights or feature values.
     source: from `make_source`.
   """
+  if model.version is source.version and model.version is not None:
+    return source
   copied = np.array([model.copy_rule])
   base = _rule_scores(model.table, model.weights, copied)
   if model.templates is not None:
@@ -286,10 +346,8 @@ def rescore_source(model: Model, source: Source) -> Source:
     base = base + rule_templates.copy_scores(
       model.templates, source.words, keyed
     )
-  columns = _rescored(
-    source.columns, source.counts, base, model.units, model.weights
-  )
-  return dataclasses.replace(source, columns=columns)
+  columns = _rescored(model, source.columns, source.counts, base, model.weights)
+  return dataclasses.replace(source, columns=columns, version=model.version)
 
 
 def select_source(source: Source, rows: np.ndarray) -> Source:
@@ -314,12 +372,12 @@ def word_features(target: Ragged, units: Units) -> np.ndarray:
   return np.stack([unknown, units.per_word * total(word)], axis=1)
 
 
-def _lm_target(table: RuleTable, lm: Tables) -> Ragged:
-  """Target sides in language model words, `<s>` before glue; then the goal."""
-  words = lm_tables.word_map(lm, table.target_words.words)
-  words[: len(vocabulary.SPECIALS)] = UNK_WORD
+def _rule_sides(table: RuleTable, arity: int) -> RuleSides:
+  """What stateful features see: `<s>` before first glue; then the goal."""
   flat = table.target.flat
-  flat = np.where(flat >= 0, words[np.maximum(flat, 0)], flat)
+  # Markers written out in a rule are unknown words.
+  special = (flat >= 0) & (flat < len(vocabulary.SPECIALS))
+  flat = np.where(special, vocabulary.UNK, flat)
   first = (table.kind == Kind.GLUE) & (tables.arity(table) == 1)
   lengths = np.append(table.target.lengths + first, 2)
   offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -328,9 +386,29 @@ def _lm_target(table: RuleTable, lm: Tables) -> Ragged:
   keep = np.ones(len(out) - 2, bool)
   keep[begins] = False
   out[:-2][keep] = flat
-  out[begins] = BOS_WORD
-  out[-2:] = (-1, EOS_WORD)
-  return Ragged(flat=out, offsets=offsets)
+  out[begins] = vocabulary.BOS
+  out[-2:] = (-1, vocabulary.EOS)
+  return RuleSides(
+    target=Ragged(flat=out, offsets=offsets),
+    words=table.target_words.words,
+    label=np.append(table.lhs, tables.S).astype(np.int32),
+    site=_sites(table, arity),
+  )
+
+
+def _columns(
+  features: Sequence[tuple[StatefulFeature, Any]], sides: RuleSides
+) -> RuleColumns:
+  """What the search knows of rules, not scored yet."""
+  return RuleColumns(
+    slots=feature_base.target_slots(sides.target, sides.arity),
+    inputs=tuple(
+      feature.rule_inputs(sides, parameters) for feature, parameters in features
+    ),
+    score=np.zeros(len(sides), np.float32),
+    label=sides.label,
+    site=sides.site,
+  )
 
 
 def _rule_scores(
@@ -361,16 +439,21 @@ def _sites(table: RuleTable, arity: int) -> np.ndarray:
 
 
 def _rescored(
+  model: Model,
   columns: RuleColumns,
   counts: np.ndarray,
   base: np.ndarray,
-  units: Units,
   weights: Mapping[str, float],
 ) -> RuleColumns:
-  """The columns with static scores: base, words, and the runs' ln p."""
+  """The columns with static scores: base, words, and the rules' own values."""
+  units = model.units
   vector = np.array(
     [weights.get(units.unknown, 0.0), weights.get(units.words, 0.0)]
   )
-  lm_weight = weights.get(units.lm, 0.0) * units.lm_scale
-  score = base + counts @ vector + lm_weight * columns.segments.score
+  score = base + counts @ vector
+  for feature, inputs in zip(model.features, columns.inputs, strict=True):
+    for place, name in enumerate(feature.names):
+      weight = weights.get(name, 0.0) * feature.scale
+      if weight:
+        score = score + weight * inputs.values[:, place]
   return dataclasses.replace(columns, score=score.astype(np.float32))

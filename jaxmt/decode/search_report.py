@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode.chart import decoder, exact_kernel
+from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart import exact as exact_decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.chart.exact_kernel import SearchErrors
+from jaxmt.decode.chart.exact import SearchErrors
 from jaxmt.decode.chart.search import SearchConfig, make_config
 from jaxmt.decode.model import Model, Source, select_source
 
@@ -66,12 +66,11 @@ def search_error_report(
   rows = np.flatnonzero(complete)
   chosen = select_source(source, rows)
   config = config or DecodeConfig()
-  labels = any(model.label_weights)
   out = []
   for beam, pop in sizes:
-    search = make_config(beam=beam, pop=pop, labels=labels)
+    search = make_config(beam=beam, pop=pop)
     found = _beam_scores(model, chosen, config, search)
-    errors = exact_kernel.search_errors(found, best[rows], complete[rows])
+    errors = exact_decoder.search_errors(found, best[rows], complete[rows])
     out.append((beam, pop, errors))
   return out
 
@@ -100,17 +99,14 @@ def wide_error_report(
     For each of `sizes` `(K, M, errors)`.
   """
   config = config or DecodeConfig()
-  labels = any(model.label_weights)
   found = [
-    _beam_scores(
-      model, source, config, make_config(beam=beam, pop=pop, labels=labels)
-    )
+    _beam_scores(model, source, config, make_config(beam=beam, pop=pop))
     for beam, pop in (*sizes, wide)
   ]
   best = np.max(found, axis=0)
   every = np.ones(len(source), bool)
   return [
-    (*size, exact_kernel.search_errors(scores, best, every))
+    (*size, exact_decoder.search_errors(scores, best, every))
     for size, scores in zip(sizes, found, strict=False)
   ]
 

@@ -9,7 +9,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.decode import derivation, derivation_text
-from jaxmt.decode.chart import decoder, exact_kernel, sparse_scores
+from jaxmt.decode.chart import decoder, sparse_scores
 from jaxmt.decode.chart import exact as exact_decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
@@ -182,7 +182,7 @@ def translate_exactly(
   for row in range(len(source)):
     one = select_source(source, np.array([row]))
     found, result, root = exact_decoder.search_exactly(model, one, limit=limit)
-    layout = exact_kernel.identity_layout(found)
+    layout = exact_decoder.identity_layout(found)
     best = derivation.best(
       found,
       layout,

@@ -16,13 +16,13 @@ import numpy as np
 from jaxmt.decode import derivation, search_report
 from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
-from jaxmt.decode.chart.lm_records import advance
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.lm.host import advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import row_offsets
 from jaxmt.train.reference_derivations import Wanted

@@ -31,7 +31,6 @@ from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
-from jaxmt.lm import automaton
 from jaxmt.runtime import parallel
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
@@ -238,7 +237,7 @@ def _prepare(
   model = scaled(model, config.scale)
   source = models.rescore_source(model, bitext.source)
   bitext = dataclasses.replace(bitext, source=source)
-  search = options.search or shard_counting.search_config(config, model)
+  search = options.search or shard_counting.search_config(config)
   shards = shard_counting.make_shards(
     bitext.source.ids.lengths,
     span=model.limits.span,
@@ -495,9 +494,8 @@ def _count_shards(
   if resources.runner.kind != "ray":
     count = functools.partial(
       count,
-      lm=automaton.to_device(work.model.lm),
+      parameters=models.device_parameters(work.model),
       mesh=resources.mesh,
-      guard=shard_counting.Guard(),
     )
   with runner_lib.session(resources.runner):
     results = runner_lib.map_shards(count, waiting, runner=resources.runner)

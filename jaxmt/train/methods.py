@@ -26,7 +26,6 @@ from jaxmt.decode.model import Model, Source, select_source
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.automaton import NgramAutomaton
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import config as config_lib
@@ -40,7 +39,7 @@ from jaxmt.train import (
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.edge_selection import Selection
 from jaxmt.train.learn_theta import Learned, PreviousEpoch, RunOptions
-from jaxmt.train.shard_counting import Bitext, Counted, Guard, Shard, Work
+from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
 from jaxmt.train.theta_method import ThetaMethod
 
 
@@ -193,9 +192,8 @@ def count_forced(
   shard: Shard,
   *,
   work: Work,
-  lm: NgramAutomaton | None = None,
+  parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
-  guard: Guard | None = None,
 ) -> Counted:
   """Counts the derivations that reach the references of a shard.
 
@@ -205,11 +203,10 @@ def count_forced(
   Args:
     shard: which sentences.
     work: everything else.
-    lm: unused; keeps the signature of `count_shard`.
+    parameters: unused; keeps the signature of `count_shard`.
     mesh: unused.
-    guard: unused.
   """
-  del lm, mesh, guard
+  del parameters, mesh
   rules = force.make_rules(work.model)
   provenance, alone = work.bitext.provenance, None
   if work.config.leave_one_out != "none" and provenance is not None:

@@ -5,25 +5,21 @@ and shards depends on their lengths and the settings alone, never on threads,
 devices or processes, and so neither do the counts.
 """
 
-import contextlib
 import dataclasses
-import threading
 from collections.abc import Sequence
+from typing import Any
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest, decoder, search
 from jaxmt.decode.chart.accumulators import AugmentInputs
 from jaxmt.decode.chart.decoder import Prepared, Result
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source
-from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.hypergraph import Forest
-from jaxmt.lm import automaton
-from jaxmt.lm.automaton import NgramAutomaton
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import counts as counts_lib
@@ -149,32 +145,11 @@ class Counted:
   derived: np.ndarray
 
 
-class Guard:
-  """Lets one thread compile a search while the others wait."""
-
-  def __init__(self):
-    self._known: set = set()
-    self._lock = threading.Lock()
-
-  def hold(self, shapes) -> contextlib.AbstractContextManager:
-    """Returns a lock to search under, or none if `shapes` are compiled."""
-    if shapes in self._known:
-      return contextlib.nullcontext()
-    return self._first(shapes)
-
-  @contextlib.contextmanager
-  def _first(self, shapes):
-    with self._lock:
-      yield
-      self._known.add(shapes)
-
-
-def search_config(config: ThetaConfig, model: Model) -> SearchConfig:
+def search_config(config: ThetaConfig) -> SearchConfig:
   """The sizes of the training search: as decoding, only wider."""
   return search.make_config(
     beam=config.train_beam,
     pop=config.train_pop,
-    labels=bool(np.any(model.table.lhs > table_lib.S)),
     forest=True,
   )
 
@@ -235,41 +210,23 @@ def run(
   work: Work,
   parts: list[np.ndarray],
   prepared: Prepared,
-  lm: NgramAutomaton,
   *,
+  parameters: tuple[Any, ...] | None = None,
   inputs: tuple[AugmentInputs, ...] | None = None,
   mesh: Mesh | None = None,
-  guard: Guard | None = None,
 ) -> list[Result]:
   """Searches prepared batches, augmented if there are inputs for that."""
   added = None if inputs is None else work.method.search(work.config)
-  chart = prepared.charts[0]
-  shapes = (*chart.slots.shape, *chart.rule.shape, len(chart.root))
-  if inputs is not None:
-    shapes += tuple(leaf.shape for leaf in jax.tree.leaves(inputs[0]))
-  with (guard or Guard()).hold(shapes):
-    beams = decoder.run_search(
-      prepared,
-      lm,
-      decoder.search_weights(work.model),
-      inputs,
-      config=work.search,
-      mesh=mesh,
-      augmentation=added,
-    )
-  columns = (
-    parts,
-    prepared.sources,
-    prepared.matches,
-    prepared.layouts,
-    prepared.charts,
-    beams,
+  beams = decoder.run_search(
+    prepared,
+    work.model,
+    inputs,
+    config=work.search,
+    parameters=parameters,
+    mesh=mesh,
+    augmentation=added,
   )
-  names = ("rows", "source", "matches", "layout", "chart", "beams")
-  return [
-    Result(**dict(zip(names, values, strict=True)))
-    for values in zip(*columns, strict=True)
-  ]
+  return decoder.results(parts, prepared, beams)
 
 
 def count(
@@ -324,22 +281,20 @@ def count_shard(
   shard: Shard,
   *,
   work: Work,
-  lm: NgramAutomaton | None = None,
+  parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
-  guard: Guard | None = None,
 ) -> Counted:
   """Searches a shard and counts what is chosen.
 
   Args:
     shard: which sentences.
     work: everything else.
-    lm: the language model, if it is on the device already.
+    parameters: of `model.device_parameters`, if they are on the device.
     mesh: devices that take a batch each, or None for one.
-    guard: shared by threads that count shards at the same time.
   """
-  lm = automaton.to_device(work.model.lm) if lm is None else lm
+  if parameters is None:
+    parameters = models.device_parameters(work.model)
   width = 1 if mesh is None else mesh.size
-  guard = guard or Guard()
   counted = []
   start = 0
   for first in range(0, len(shard.batches), width):
@@ -357,7 +312,7 @@ def count_shard(
     prepared = prepare(work, parts, own)
     added = inputs(work, parts, prepared)
     results = run(
-      work, parts, prepared, lm, inputs=added, mesh=mesh, guard=guard
+      work, parts, prepared, parameters=parameters, inputs=added, mesh=mesh
     )
     counted += [count_batch(work, one) for one in results if len(one.rows)]
   return gather(counted, per_sentence=work.per_sentence)

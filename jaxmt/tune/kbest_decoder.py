@@ -20,7 +20,6 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse, string_templates
 from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import Forest
-from jaxmt.lm import automaton
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune import forest_pool, sparse_decoding
 from jaxmt.tune.kbest import Candidates, concatenate
@@ -72,8 +71,7 @@ def make_decode(
   Args:
     model: rules and language model; its weights do not matter.
     lines: all sentences.
-    config: how to decode; must compare labels if a weight for that can become
-      other than 0.
+    config: how to decode.
     size: k.
     unique: whether all strings of a list differ.
     spans: constituents of all sentences, for tree-to-string rules.
@@ -95,16 +93,17 @@ def make_decode(
   rule_features, orders = sparse_decoding.split(templates)
   model = models.with_templates(model, rule_features)
   source = models.make_source(model, lines, spans=spans)
-  lm = automaton.to_device(model.lm)
+  parameters = models.device_parameters(model)
   searching = dataclasses.replace(config.search, forest=True)
   config = dataclasses.replace(config, search=searching)
 
   def decode(weights: Mapping[str, float], numbers: np.ndarray) -> Candidates:
     now = models.with_weights(model, weights)
     chosen = models.select_source(source, numbers)
-    chosen = models.rescore_source(now, chosen)
     parts, forests = [], []
-    for batch in decoder.decode(now, chosen, config=config, lm=lm, mesh=mesh):
+    for batch in decoder.decode(
+      now, chosen, config=config, parameters=parameters, mesh=mesh
+    ):
       for part in batch:
         grown = beam_forest.extract(now, part)
         parts.append(

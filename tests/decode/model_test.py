@@ -42,7 +42,7 @@ def test_with_weights_equals_making_the_model(seed):
   np.testing.assert_array_equal(changed.ranked.flat, anew.ranked.flat)
   np.testing.assert_array_equal(changed.ranked.offsets, anew.ranked.offsets)
   assert changed.label_weights == anew.label_weights
-  assert changed.columns.segments is made.columns.segments
+  assert changed.columns.inputs is made.columns.inputs
   assert changed.trie is made.trie
   back = models.with_weights(changed, chart_cases.WEIGHTS)
   same(back, made)

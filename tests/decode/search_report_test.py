@@ -6,13 +6,13 @@ import numpy as np
 
 from jaxmt.decode import model as models
 from jaxmt.decode import search_report
+from jaxmt.decode.chart import exact
 from jaxmt.decode.chart import exact as exact_decoder
-from jaxmt.decode.chart import exact_kernel
 from tests.reference import chart_cases as cases
 
 
 def test_errors_are_counted_over_what_exact_search_completed():
-  errors = exact_kernel.search_errors(
+  errors = exact.search_errors(
     np.array([-1.0, -3.5, -9.0, -4.0]),
     np.array([-1.0, -3.0, -2.0, -4.0]),
     np.array([True, True, False, True]),
@@ -52,7 +52,7 @@ def test_too_much_work_is_said_not_hidden():
   none = search_report.search_error_report(
     model, source, sizes=[(2, 4)], limit=0
   )
-  assert none[0][2] == exact_kernel.SearchErrors(
+  assert none[0][2] == exact.SearchErrors(
     sentences=0, errors=0.0, mean=0.0, worst=0.0
   )
 

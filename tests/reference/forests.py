@@ -10,7 +10,6 @@ from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.hypergraph import Forest
-from jaxmt.lm import automaton
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
 
@@ -22,7 +21,6 @@ CONFIG = SearchConfig(
   taper=((48, 700),),
   widths=(48,),
   tile=8,
-  labels=True,
   forest=True,
 )
 
@@ -43,18 +41,10 @@ def decode(case, *, arity, copy="unknown"):
   prepared = decoder.prepare(model, source, batch, config=CONFIG)
   beams = decoder.run_search(
     prepared,
-    automaton.to_device(model.lm),
-    decoder.search_weights(model),
+    model,
     config=CONFIG,
-  )[0]
-  result = decoder.Result(
-    rows=batch[0],
-    source=prepared.sources[0],
-    matches=prepared.matches[0],
-    layout=prepared.layouts[0],
-    chart=prepared.charts[0],
-    beams=beams,
   )
+  (result,) = decoder.results(batch, prepared, beams)
   return model, result
 
 

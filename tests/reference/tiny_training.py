@@ -124,7 +124,6 @@ def work(model, bitext, config, search=SEARCH):
 def forests(model, bitext, config, search=SEARCH):
   """`(result, forest)` of one search over the whole bitext."""
   from jaxmt.decode.chart import beam_forest
-  from jaxmt.lm import automaton
 
   made = work(model, bitext, config, search)
   parts = [np.arange(len(bitext))]
@@ -133,7 +132,6 @@ def forests(model, bitext, config, search=SEARCH):
     made,
     parts,
     prepared,
-    automaton.to_device(model.lm),
     inputs=shard_counting.inputs(made, parts, prepared),
   )
   return result, beam_forest.extract(model, result)

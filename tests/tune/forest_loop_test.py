@@ -9,7 +9,7 @@ from jaxmt.tune import kbest_decoder, loop, methods
 from tests.reference import chart_cases
 
 CONFIG = decoder.DecodeConfig(
-  search=search.make_config(beam=16, pop=64, labels=True), threads=2
+  search=search.make_config(beam=16, pop=64), threads=2
 )
 
 

@@ -12,7 +12,7 @@ from tests.reference import chart_cases
 
 OTHER = {**chart_cases.WEIGHTS, "score": 0.3, "LanguageModel": 1.2, "Match": 1}
 CONFIG = decoder.DecodeConfig(
-  search=search.make_config(beam=16, pop=64, labels=True), threads=2
+  search=search.make_config(beam=16, pop=64), threads=2
 )
 LIMIT = 8
 
@@ -44,7 +44,7 @@ def expected(case, weights):
   model, lines, spans = case
   model = models.with_weights(model, weights)
   source = models.make_source(model, lines, spans=spans)
-  config = search.make_config(beam=16, pop=64, labels=True, forest=True)
+  config = search.make_config(beam=16, pop=64, forest=True)
   out = {}
   for batch in decoder.decode(
     model, source, config=decoder.DecodeConfig(search=config)

@@ -23,6 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmt.features.base import StringFeature, Values
+
 ORDER = 4
 EDGE = ORDER - 1
 LANE = 32  # bits
@@ -233,20 +235,43 @@ def join(left: Accumulators, right: Accumulators) -> Accumulators:
   )
 
 
-def join_all(table: jax.Array, place_TMS: jax.Array) -> Accumulators:
-  """Accumulators of candidates from those of their segments.
+def add_loss(row: jax.Array, loss: jax.Array) -> jax.Array:
+  """Returns rows `[..., columns]` with `loss [...]` added to theirs."""
+  value = unpack(row)
+  return pack(value._replace(loss=value.loss + loss))
 
-  Args:
-    table: rows of hypotheses and runs, int32 `[N, columns]`.
-    place_TMS: rows of the table in target order, -1 after the end.
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class AccumulatorState(StringFeature):
+  """Accumulators as a stateful feature without values of its own.
+
+  An augmentation's extra score is a function of the whole state, no sum over
+  rules: the search adds it to model scores instead of weighing values. The
+  runs of rules depend on each sentence's reference; see `reference_inputs`.
+
+  Attributes:
+    distinct: whether only hypotheses of equal accumulators are merged.
   """
 
-  def segment(slot):
-    place = lax.dynamic_index_in_dim(place_TMS, slot, 2, keepdims=False)
-    row = table.at[jnp.maximum(place, 0)].get(mode="promise_in_bounds")
-    return unpack(jnp.where((place >= 0)[..., None], row, 0))  # empty beyond
+  names: tuple[str, ...] = ()
+  distinct: bool = False
 
-  longest = jnp.max(jnp.sum(place_TMS >= 0, axis=-1))
-  return lax.fori_loop(
-    1, longest, lambda slot, value: join(value, segment(slot)), segment(0)
-  )
+  @property
+  def key(self) -> tuple[int, ...]:
+    """All columns or none."""
+    return tuple(range(self.columns)) if self.distinct else ()
+
+  def unpack(self, state: jax.Array) -> Accumulators:
+    """Reads rows."""
+    return unpack(state)
+
+  def pack(self, state: Accumulators) -> jax.Array:
+    """Writes rows."""
+    return pack(state)
+
+  def join(
+    self, parameters: tuple, left: Accumulators, right: Accumulators
+  ) -> tuple[Accumulators, Values]:
+    """Concatenates; adds no values."""
+    del parameters
+    return join(left, right), ()

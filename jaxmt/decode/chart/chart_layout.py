@@ -11,11 +11,12 @@ stands in for children beyond an application's arity.
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxmt.decode.chart.lm_records import Segments
+from jaxmt.features.base import RuleInputs
 from jaxmt.grammar.match.matching import GLUE, GOAL, Matches
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import bucket
@@ -36,10 +37,10 @@ class Chart:
     tile_start: first cell of each tile, int32 `[G]`.
     tile_width: which of the search's widths a tile needs, int32 `[G]`.
     num_tiles: tiles in use, int32 scalar.
-    slots: target segments of the L local rules, int32 `[L, 2A + 1]`.
-    runs: records of their runs, int32 `[L, A + 1, record]`.
-    label: their left-hand sides, int32 `[L]`.
-    site: labels of their sites, -1 where any label is right, int32 `[L, A]`.
+    slots: what stands in each place of the target sides of the L local rules,
+      int32 `[L, 2A + 1]`.
+    inputs: for each stateful feature, what it needs of the local rules: a tree
+      of arrays with first axis L.
     sentence: sentence of each cell, int32 `[C]`.
     root: goal cell of each sentence, 0 for an empty one, int32 `[B]`.
     first_goal: the first goal cell; the rest are goal cells too, int32 scalar.
@@ -52,9 +53,7 @@ class Chart:
   tile_width: jax.Array | np.ndarray
   num_tiles: jax.Array | np.ndarray
   slots: jax.Array | np.ndarray
-  runs: jax.Array | np.ndarray
-  label: jax.Array | np.ndarray
-  site: jax.Array | np.ndarray
+  inputs: tuple[Any, ...]
   sentence: jax.Array | np.ndarray
   root: jax.Array | np.ndarray
   first_goal: jax.Array | np.ndarray
@@ -65,13 +64,17 @@ class RuleColumns:
   """What the search knows of N rules.
 
   Attributes:
-    segments: target sides.
-    score: static scores, language model estimates included, float32 `[N]`.
+    slots: what stands in each place of their target sides, see
+      `features.base.target_slots`, int32 `[N, 2A + 1]`.
+    inputs: what each stateful feature needs of them.
+    score: static scores, values of stateful features for the rules alone
+      included, float32 `[N]`.
     label: left-hand sides, int32 `[N]`.
     site: labels of the sites, -1 where any is right, int32 `[N, A]`.
   """
 
-  segments: Segments
+  slots: np.ndarray
+  inputs: tuple[RuleInputs, ...]
   score: np.ndarray
   label: np.ndarray
   site: np.ndarray
@@ -137,8 +140,8 @@ def build_chart(
   roots[matches.goal >= 0] = cell[matches.goal[matches.goal >= 0]]
   own, copied = np.split(local, [np.searchsorted(local, len(rules.score))])
   copied = copied - len(rules.score)
-  take = lambda pick, fill: _padded(
-    np.concatenate([pick(rules)[own], pick(copies)[copied]]), sizes[2], 0, fill
+  take = lambda one, two, fill: _padded(
+    np.concatenate([one[own], two[copied]]), sizes[2], 0, fill
   )
   static = np.concatenate([rules.score[own], copies.score[copied]])
   return (
@@ -147,10 +150,13 @@ def build_chart(
       tile_start=_padded(starts, sizes[1], 0, 0),
       tile_width=_padded(width, sizes[1], 0, 0),
       num_tiles=np.array(len(starts), np.int32),
-      slots=take(lambda columns: columns.segments.slots, -1),
-      runs=take(lambda columns: columns.segments.runs, 0),
-      label=take(lambda columns: columns.label, 0),
-      site=take(lambda columns: columns.site, -1),
+      slots=take(rules.slots, copies.slots, -1),
+      inputs=tuple(
+        jax.tree.map(
+          lambda one, two: take(one, two, 0), mine.arrays, copy.arrays
+        )
+        for mine, copy in zip(rules.inputs, copies.inputs, strict=True)
+      ),
       sentence=_padded(matches.sentence[order], sizes[0], 1, 0),
       root=_padded(roots, sentences or len(roots), 0, 0),
       first_goal=np.array(1 + np.sum(matches.category != GOAL), np.int32),
@@ -198,9 +204,14 @@ def _tiles(level, counts, tile, widths):
 
 def _padded(rows, size, offset, fill):
   """`rows` from `offset` on in an array of `size` rows of `fill`."""
-  out = np.full((size, *rows.shape[1:]), fill, np.int32)
+  out = np.full((size, *rows.shape[1:]), fill, _device_type(rows.dtype))
   out[offset : offset + len(rows)] = rows
   return out
+
+
+def _device_type(dtype: np.dtype) -> type:
+  """float32 for floating point numbers, int32 for all others."""
+  return np.float32 if np.issubdtype(dtype, np.floating) else np.int32
 
 
 def _applications(matches, cell, mark, static_of, size, width):
@@ -234,3 +245,27 @@ def _spread(offsets, rules, children, cell, mark, static_of, out):
       for part in range(children.shape[1]):
         if children[number, part] >= 0:
           child[row, column, part] = cell[children[number, part]]
+
+
+def rule_column(
+  rules: RuleColumns, copies: RuleColumns, rule: np.ndarray, pick
+) -> Any:
+  """Returns a column, or a tree of columns, for all kinds of rules alike.
+
+  Args:
+    rules: the table's R rules and the goal.
+    copies: the pass-through words.
+    rule: numbers as in `Matches.rule`, int `[N]`.
+    pick: reads the column off `RuleColumns`.
+  """
+  return jax.tree.map(
+    lambda own, copied: _either(own, copied, rule), pick(rules), pick(copies)
+  )
+
+
+def _either(own, copied, rule):
+  out = own[np.minimum(rule, len(own) - 1)]
+  more = rule >= len(own)
+  if more.any():
+    out[more] = copied[rule[more] - len(own)]
+  return out

@@ -11,12 +11,12 @@ of devices or threads.
 import concurrent.futures
 import dataclasses
 import functools
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh
 
 from jaxmt.decode import derivation
 from jaxmt.decode.chart import chart_layout as charts
@@ -25,11 +25,19 @@ from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.chart_layout import Chart, Layout
 from jaxmt.decode.chart.search import Beams, SearchConfig, Weights
 from jaxmt.decode.derivation import Derivations
-from jaxmt.decode.model import Model, Source, select_source
+from jaxmt.decode.model import (
+  Model,
+  Source,
+  device_parameters,
+  rescore_source,
+  select_source,
+)
+from jaxmt.features.base import StatefulFeature
+from jaxmt.grammar import table as rule_tables
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import Matches
-from jaxmt.lm import automaton
-from jaxmt.lm.automaton import NgramAutomaton
+from jaxmt.runtime import parallel
+from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged
 
 _LEAST_CELLS = 512  # small batches share one shape
@@ -117,6 +125,7 @@ def prepare(
     parts: the sentences for each device.
     config: sizes.
   """
+  source = rescore_source(model, source)
   limits = dataclasses.replace(model.limits, applications=config.widths[-1])
   scores = np.concatenate([model.columns.score, source.columns.score])
   sources = tuple(select_source(source, part) for part in parts)
@@ -189,79 +198,102 @@ def make_inputs(
 @functools.cache
 def searcher(
   config: SearchConfig,
+  features: tuple[StatefulFeature, ...],
   mesh: Mesh | None = None,
   augmentation: Augmentation | None = None,
-) -> Callable[..., Beams]:
+) -> Callable[..., Any]:
   """Returns the compiled search.
 
-  It takes (charts, lm, weights, inputs, parameters) and returns beams. With a
-  mesh, charts (and augmentation inputs) are stacked along a first axis
-  that is split over the mesh, and so are the beams.
+  It takes (charts, parameters, weights, references, numbers) as
+  `search.search` does and returns beams. With a mesh, charts and references
+  are stacked along a first axis that is split over the mesh, and so are the
+  beams.
   """
   run = functools.partial(
-    search.search, config=config, augmentation=augmentation
+    search.search, config=config, features=features, augmentation=augmentation
   )
   if mesh is None:
-    return jax.jit(run)
+    return CompiledOnce(jax.jit(run))
 
-  def part(chart, lm, weights, inputs, parameters):
+  def part(chart, parameters, weights, references, numbers):
     first = lambda tree: jax.tree.map(lambda leaf: leaf[0], tree)
-    beams = run(first(chart), lm, weights, first(inputs), parameters)
-    return jax.tree.map(lambda leaf: leaf[None], beams)
+    beams = run(first(chart), parameters, weights, first(references), numbers)
+    return (jax.tree.map(lambda leaf: leaf[None], beams),)
 
-  split, copied = PartitionSpec(mesh.axis_names[0]), PartitionSpec()
-  return jax.jit(
-    jax.shard_map(
+  return CompiledOnce(
+    parallel.data_parallel(
       part,
       mesh=mesh,
-      in_specs=(split, copied, copied, split, copied),
-      out_specs=split,
-      check_vma=False,
+      inputs=("split", "copied", "copied", "split", "copied"),
+      outputs=("split",),
     )
   )
 
 
 def search_weights(model: Model, threshold: float = float("inf")) -> Weights:
-  """Returns the weights that act during the search."""
-  matched, other = model.label_weights
-  return Weights(
-    lm=np.float32(model.lm_weight),
-    match=np.float32(matched),
-    mismatch=np.float32(other),
-    threshold=np.float32(threshold),
-  )
+  """Returns the weights that act during the search.
+
+  Comparing labels takes time. It is left out where it changes nothing: if the
+  weights are 0 and the rules have no labels that tuning could give weights to.
+  """
+  features: list = [
+    tuple(
+      np.float32(model.weights.get(name, 0.0) * feature.scale)
+      for name in feature.names
+    )
+    for feature in model.features
+  ]
+  labelled = bool(np.any(model.table.lhs > rule_tables.S))
+  if not labelled and not any(model.label_weights):
+    features[1] = None
+  return Weights(features=tuple(features), threshold=np.float32(threshold))
 
 
 def run_search(
   prepared: Prepared,
-  lm: NgramAutomaton,
-  weights: Weights,
-  inputs: tuple[AugmentInputs, ...] | None = None,
+  model: Model,
+  references: tuple[AugmentInputs, ...] | None = None,
   *,
   config: SearchConfig,
+  parameters: tuple[Any, ...] | None = None,
+  threshold: float = float("inf"),
   mesh: Mesh | None = None,
   augmentation: Augmentation | None = None,
 ) -> list[Beams]:
-  """Searches a batch; returns host beams, one for each part."""
-  parameters = ()
+  """Searches a batch; returns host beams, one for each part.
+
+  Args:
+    prepared: the charts.
+    model: features and weights.
+    references: with an augmentation, of `make_inputs`.
+    config: sizes.
+    parameters: of `model.device_parameters`, if they are on the device already.
+    threshold: hypotheses this much below the best of their cell are dropped.
+    mesh: devices to split the batch over.
+    augmentation: extra scores.
+  """
+  numbers = ()
   if augmentation is not None:
-    parameters = tuple(map(np.float32, augmentation.parameters))
+    numbers = tuple(map(np.float32, augmentation.parameters))
     augmentation = dataclasses.replace(augmentation, parameters=())
-  call = searcher(config, mesh, augmentation)
+  call = searcher(config, model.features, mesh, augmentation)
+  common = (
+    device_parameters(model) if parameters is None else parameters,
+    search_weights(model, threshold),
+  )
   if mesh is None:
-    parts = inputs or [None] * len(prepared.charts)
+    parts = references or [None] * len(prepared.charts)
     beams = [
-      call(chart, lm, weights, part, parameters)
+      call(chart, *common, part, numbers)
       for chart, part in zip(prepared.charts, parts, strict=True)
     ]
     return [jax.tree.map(np.asarray, one) for one in beams]
   stack = lambda *leaves: np.stack(leaves)
-  beams = call(
+  (beams,) = call(
     jax.tree.map(stack, *prepared.charts),
-    lm,
-    weights,
-    jax.tree.map(stack, *inputs) if inputs else None,
-    parameters,
+    *common,
+    jax.tree.map(stack, *references) if references else None,
+    numbers,
   )
   host = jax.tree.map(np.asarray, beams)
   return [
@@ -317,13 +349,32 @@ class Result:
     )
 
 
+def results(
+  rows: Sequence[np.ndarray], prepared: Prepared, beams: Sequence[Beams]
+) -> list[Result]:
+  """Returns the parts of a searched batch; `rows` says which sentences."""
+  columns = (
+    rows,
+    prepared.sources,
+    prepared.matches,
+    prepared.layouts,
+    prepared.charts,
+    beams,
+  )
+  names = ("rows", "source", "matches", "layout", "chart", "beams")
+  return [
+    Result(**dict(zip(names, values, strict=True)))
+    for values in zip(*columns, strict=True)
+  ]
+
+
 def decode(
   model: Model,
   source: Source,
   *,
   config: DecodeConfig,
   mesh: Mesh | None = None,
-  lm: NgramAutomaton | None = None,
+  parameters: tuple[Any, ...] | None = None,
   augmentation: Augmentation | None = None,
   references: Sequence[str] | None = None,
 ) -> Iterator[list[Result]]:
@@ -332,11 +383,11 @@ def decode(
   Batches come in a fixed order, whatever the number of threads.
 
   Args:
-    model: rules, language model and weights.
-    source: N sentences.
+    model: rules, features and weights.
+    source: N sentences; scored anew if they were made for other weights.
     config: how to decode.
     mesh: devices to split each batch over.
-    lm: the model's language model, if it is on the device already.
+    parameters: of `model.device_parameters`, if they are on the device already.
     augmentation: extra scores (see `augmentations`); the best derivation is
       then that of the best augmented score.
     references: with an augmentation, one tokenised line per sentence.
@@ -349,8 +400,9 @@ def decode(
     raise ValueError("an augmentation and references go together")
   if references is not None and len(references) != len(source):
     raise ValueError(f"{len(references)} references, {len(source)} sentences")
-  lm = automaton.to_device(model.lm) if lm is None else lm
-  weights = search_weights(model, config.threshold)
+  source = rescore_source(model, source)
+  if parameters is None:
+    parameters = device_parameters(model)
   parts = 1 if mesh is None else mesh.size
   batches = make_batches(
     source.ids.lengths,
@@ -358,8 +410,6 @@ def decode(
     cells=_even_cells(model, source, config, parts),
     parts=parts,
   )
-  compiled: set[tuple[int, ...]] = set()
-  compiling = threading.Lock()
 
   def work(batch: list[np.ndarray]) -> list[Result]:
     prepared = prepare(model, source, batch, config=config.search)
@@ -367,47 +417,31 @@ def decode(
     if references is not None:
       lines = [[references[row] for row in part] for part in batch]
       inputs = make_inputs(model, prepared, lines)
-    run = functools.partial(
-      run_search,
+    beams = run_search(
       prepared,
-      lm,
-      weights,
+      model,
       inputs,
       config=config.search,
+      parameters=parameters,
+      threshold=config.threshold,
       mesh=mesh,
       augmentation=augmentation,
     )
-    shapes = (*prepared.charts[0].slots.shape, *prepared.charts[0].rule.shape)
-    if inputs is not None:
-      shapes += inputs[0].runs.shape
-    if shapes in compiled:
-      beams = run()
-    else:
-      with compiling:  # other threads wait instead of compiling it too
-        beams = run()
-        compiled.add(shapes)
-    columns = (
-      batch,
-      prepared.sources,
-      prepared.matches,
-      prepared.layouts,
-      prepared.charts,
-      beams,
-    )
-    names = ("rows", "source", "matches", "layout", "chart", "beams")
-    return [
-      Result(**dict(zip(names, values, strict=True)))
-      for values in zip(*columns, strict=True)
-    ]
+    return results(batch, prepared, beams)
 
-  if config.threads == 1:
-    yield from map(work, batches)
+  yield from _in_order(work, batches, threads=config.threads)
+
+
+def _in_order(work, items, *, threads: int) -> Iterator:
+  """Yields `work(item)` of each item in order, computed by some threads."""
+  if threads == 1:
+    yield from map(work, items)
     return
-  with concurrent.futures.ThreadPoolExecutor(config.threads) as pool:
+  with concurrent.futures.ThreadPoolExecutor(threads) as pool:
     waiting: list[concurrent.futures.Future] = []
-    for batch in batches:
-      if len(waiting) > config.threads:  # finished results are not hoarded
+    for item in items:
+      if len(waiting) > threads:  # finished results are not hoarded
         yield waiting.pop(0).result()
-      waiting.append(pool.submit(work, batch))
+      waiting.append(pool.submit(work, item))
     for future in waiting:
       yield future.result()

@@ -1,7 +1,7 @@
 """One step of the search: all cells of a tile at once.
 
 T: cells of a tile. E: applications. P: corners. M: candidates. K: beam.
-A: arity. R: columns of a record.
+A: arity. S: columns of a feature's state.
 """
 
 import functools
@@ -9,143 +9,164 @@ import typing
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
-from jaxmt.decode.chart import accumulators as augment
-from jaxmt.decode.chart import cube, lm_join
+from jaxmt.decode.chart import accumulators, cube, feature_states
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
+from jaxmt.decode.chart.feature_states import Applications, get
+from jaxmt.features.base import SiteFeature
 
 TIE = 1e-4  # scores that differ by rounding have one rank
 _STEPS = 8
-_HASHES = (  # seeds and odd factors, of MurmurHash3 and xxHash
-  (np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)),
-  (np.uint32(0x165667B1), np.uint32(0xC2B2AE35)),
-)
 
 
 class _Scored(typing.NamedTuple):
-  """Candidates `[T, M]` with everything known about them."""
+  """Candidates `[T, M]` with everything known about them.
+
+  Attributes:
+    application: which application of the cell.
+    ranks: child ranks, `[T, M, A]`.
+    score: model score.
+    values: what each name of each feature adds, a tuple per feature.
+    states: states of the features, `[T, M, S]` each.
+    augmented: model score plus extra score.
+  """
 
   application: jax.Array
-  ranks: jax.Array  # [T, M, A]
-  score: jax.Array  # model score
-  gain: jax.Array
-  record: jax.Array  # [T, M, R]
-  augmented: jax.Array  # model score plus extra score
-  accumulators: jax.Array | None
+  ranks: jax.Array
+  score: jax.Array
+  values: tuple[tuple[jax.Array, ...], ...]
+  states: feature_states.States
+  augmented: jax.Array
 
 
-def process(
-  carry, *, chart, lm, weights, inputs, parameters, config, augmentation
-):
+class _Kept(typing.NamedTuple):
+  """The hypotheses of the tile's cells, `[T, K]`.
+
+  Attributes:
+    index: which candidate each is.
+    order: what they are sorted by.
+    exists: whether there is one.
+    score: model score.
+    states: states of the features, `[T, K, S]` each.
+    loss: loss by rank, or None.
+  """
+
+  index: jax.Array
+  order: jax.Array
+  exists: jax.Array
+  score: jax.Array
+  states: feature_states.States
+  loss: jax.Array | None
+
+
+def process(carry, *, task):
   """Processes one tile: `search.Carry` to `search.Carry`."""
-  start = chart.tile_start[carry.tile]
-  rows = (start + jnp.arange(config.tile))[:, None]
-  order_CK = carry.score if carry.order is None else carry.order
-  extra, rank_loss = None, None
-  if augmentation is not None:
-    goal = augment.Goal(
-      length=_get(inputs.length, _get(chart.sentence, rows)),
-      share=_get(inputs.share, rows),
+  start = task.chart.tile_start[carry.tile]
+  rows = (start + jnp.arange(task.config.tile))[:, None]
+  # First round: the corner of each of the best applications.
+  sum_TP, application_TP = _corners(task, carry, start)
+  child_TPA = get(task.chart.child, rows, application_TP)
+  scored = _score(
+    task, carry, rows, application_TP, jnp.zeros_like(child_TPA), sum_TP
+  )
+  # Second round: the rest of their cubes, with what the corners told.
+  if task.config.pop > task.config.corners:
+    chosen = _cube(task, carry, rows, scored, sum_TP)
+    rest = _score(task, carry, rows, *chosen)
+    scored = jax.tree.map(
+      lambda one, two: jnp.concatenate([one, two], axis=1), scored, rest
     )
-    extra = lambda value: augmentation.extra(value, goal, parameters)
-    if augmentation.rank_loss is not None:
-      rank_loss = lambda rank: augmentation.rank_loss(rank, parameters)
-  score = functools.partial(
-    _score,
-    carry=carry,
-    rows=rows,
-    chart=chart,
-    lm=lm,
-    weights=weights,
-    inputs=inputs,
-    config=config,
-    extra=extra,
+  # Merge equal states, prune, and write the tile's cells.
+  keys_TM = feature_states.keys(task.features, scored.states)
+  kept = _prune(task, carry, rows, scored, keys_TM)
+  carry = _put_beams(task, carry, rows, scored, kept)
+  if carry.candidates is None:
+    return carry
+  return _put_candidates(task, carry, rows, scored, kept, keys_TM)
+
+
+def _extra(task, rows):
+  """The augmentation's extra score as a function of accumulator states."""
+  references = task.references
+  goal = accumulators.Goal(
+    length=get(references.length, get(task.chart.sentence, rows)),
+    share=get(references.share, rows),
   )
-  write = functools.partial(
-    _write,
-    carry,
-    start=start,
-    weights=weights,
-    config=config,
-    augmentation=augmentation,
-    extra=extra,
-    rank_loss=rank_loss,
-    counts_T=rows[:, 0] < chart.first_goal,
+  return lambda state: task.augmentation.extra(
+    accumulators.unpack(state), goal, task.numbers
   )
-  sum_TP, application_TP = _corners(
-    carry, order_CK, start, chart, weights, config
+
+
+def _site_scores(task, carry, number, rule, part, which):
+  """Scores of hypotheses as child `part` under one `SiteFeature`.
+
+  Args:
+    task: the search.
+    carry: its state.
+    number: which feature.
+    rule: its inputs of the rules; leaves broadcast with `which`.
+    part: which child.
+    which: rows of the hypotheses.
+  """
+  feature = task.features[number]
+  tail = get(carry.tables[number], which)
+  values = feature.site_values(task.parameters[number], rule, part, tail)
+  return feature_states.weighted(task.weights[number], values)
+
+
+def _rule_inputs(task, number, row):
+  """A feature's inputs of the rules in rows `[...]`; leaves `[..., n]`."""
+  return jax.tree.map(lambda leaf: get(leaf, row), task.inputs[number])
+
+
+def _site_total(task, carry, number, row, tails):
+  """Scores of applications under one `SiteFeature`, summed over children.
+
+  Args:
+    task: the search.
+    carry: its state.
+    number: which feature.
+    row: rows of the rules in its inputs, `[...]`.
+    tails: rows of the children's states, `[..., A]`.
+  """
+  rule = _rule_inputs(task, number, row)
+  return functools.reduce(
+    jnp.add,
+    [
+      _site_scores(task, carry, number, rule, part, tails[..., part])
+      for part in range(tails.shape[-1])
+    ],
   )
-  child_TPA = _get(chart.child, rows, application_TP)
-  corners = score(application_TP, jnp.zeros_like(child_TPA), sum_TP)
-  if config.pop == config.corners:
-    return write(corners)
-
-  lanes = jnp.arange(config.tile)[:, None]
-  # Hypotheses sorted by model score give sums of model scores.
-  credit_TP = config.trust * (
-    weights.lm * corners.gain
-    if carry.order is None
-    else corners.augmented - sum_TP
-  )
-  credit_TP = jnp.where(sum_TP > POSSIBLE, credit_TP, 0.0)
-  _, order_TP = lax.top_k(sum_TP + credit_TP, config.corners)
-  static_TP = _get(chart.static, rows, application_TP) + credit_TP
-  static_TP = jnp.where(sum_TP > POSSIBLE, static_TP, NONE)
-  application_TP = _get(application_TP, lanes, order_TP)
-  bonus = None
-  if config.labels:
-    site_TPA = _get(chart.site, _get(chart.rule, rows, application_TP))
-    bonus = lambda first, last, which, part: _label_score(
-      carry.table, which, site_TPA[:, first:last, part, None], weights
-    )
-  sum_TM, place_TM, ranks_TMA = cube.entries(
-    _get(static_TP, lanes, order_TP),
-    _get(child_TPA, lanes, order_TP),
-    order_CK,
-    bonus,
-    plan=cube.make_plan(
-      config.taper,
-      places=config.corners,
-      arity=child_TPA.shape[2],
-      beam=config.beam,
-    ),
-    count=config.pop - config.corners,
-  )
-  rest = score(_get(application_TP, lanes, place_TM), ranks_TMA, sum_TM)
-  both = jax.tree.map(
-    lambda one, two: jnp.concatenate([one, two], axis=1), corners, rest
-  )
-  return write(both)
 
 
-def _get(array, *index):
-  return array.at[index].get(mode="promise_in_bounds")
+def _sites(task):
+  """The numbers of the features that can be scored before joining."""
+  return [
+    number
+    for number, feature in enumerate(task.features)
+    if isinstance(feature, SiteFeature) and task.weights[number] is not None
+  ]
 
 
-def _label_score(table, which, site, weights):
-  """Match or mismatch of hypotheses with their sites; 0 at free sites."""
-  label = _get(table, which, table.shape[1] - 1)
-  score = jnp.where(label == site, weights.match, weights.mismatch)
-  return jnp.where(site >= 0, score, 0.0)
-
-
-def _corners(carry, order_CK, start, chart, weights, config):
+def _corners(task, carry, start):
   """The best corner sums and their applications, `[T, P]` each."""
-  arity = chart.child.shape[2]
+  chart, config = task.chart, task.config
+  order_CK = carry.score if carry.order is None else carry.order
 
   def choose(width):
-    static = lax.dynamic_slice(chart.static, (start, 0), (config.tile, width))
-    child = lax.dynamic_slice(
-      chart.child, (start, 0, 0), (config.tile, width, arity)
+    cut = lambda array: lax.dynamic_slice(
+      array,
+      (start, *[0] * (array.ndim - 1)),
+      (config.tile, width, *array.shape[2:]),
     )
+    static, child = cut(chart.static), cut(chart.child)
     bonus = None
-    if config.labels:
-      rule = lax.dynamic_slice(chart.rule, (start, 0), (config.tile, width))
-      bonus = _label_score(
-        carry.table, child * config.beam, _get(chart.site, rule), weights
-      ).sum(-1)
+    for number in _sites(task):
+      total = _site_total(
+        task, carry, number, cut(task.rows[number]), child * config.beam
+      )
+      bonus = total if bonus is None else bonus + total
     return cube.corners(
       static, child, order_CK[:, 0], bonus, count=config.corners
     )
@@ -156,95 +177,120 @@ def _corners(carry, order_CK, start, chart, weights, config):
   )
 
 
-def _score(
-  application_TM,
-  ranks_TMA,
-  sum_TM,
-  *,
-  carry,
-  rows,
-  chart,
-  lm,
-  weights,
-  inputs,
-  config,
-  extra,
-) -> _Scored:
-  """Scores candidates; impossible sums stay impossible."""
-  beam = config.beam
-  rule_TM = _get(chart.rule, rows, application_TM)
-  which_TMA = _get(chart.child, rows, application_TM) * beam + ranks_TMA
-  slots_TMS = _get(chart.slots, rule_TM)
-  base = chart.rule.shape[0] * beam
-  place_TMS = _places(slots_TMS, which_TMA, rule_TM, base)
-  joined = lm_join.join_all(lm, carry.table, place_TMS)
+def _cube(task, carry, rows, corners, sum_TP):
+  """Chooses the other candidates: `(applications, ranks, sums)`.
+
+  Args:
+    task: the search.
+    carry: its state.
+    rows: cells of the tile, `[T, 1]`.
+    corners: the scored corners.
+    sum_TP: their sums before scoring.
+  """
+  chart, config = task.chart, task.config
+  lanes = jnp.arange(config.tile)[:, None]
+  # A cube is credited with part of what scoring changed at its corner.
+  # Hypotheses sorted by model score give sums of model scores.
+  if carry.order is None:
+    gain_TP = _joined_score(task, corners.values)
+  else:
+    gain_TP = corners.augmented - sum_TP
+  credit_TP = jnp.where(sum_TP > POSSIBLE, config.trust * gain_TP, 0.0)
+  _, order_TP = lax.top_k(sum_TP + credit_TP, config.corners)
+  static_TP = get(chart.static, rows, corners.application) + credit_TP
+  static_TP = jnp.where(sum_TP > POSSIBLE, static_TP, NONE)
+  application_TP = get(corners.application, lanes, order_TP)
+  sum_TM, place_TM, ranks_TMA = cube.entries(
+    get(static_TP, lanes, order_TP),
+    get(chart.child, rows, application_TP),
+    carry.score if carry.order is None else carry.order,
+    _cube_bonus(task, carry, rows, application_TP),
+    plan=cube.make_plan(
+      config.taper,
+      places=config.corners,
+      arity=chart.child.shape[2],
+      beam=config.beam,
+    ),
+    count=config.pop - config.corners,
+  )
+  return get(application_TP, lanes, place_TM), ranks_TMA, sum_TM
+
+
+def _cube_bonus(task, carry, rows, application_TP):
+  """Site scores as `cube.entries` takes them; None without any."""
+  numbers = _sites(task)
+  if not numbers:
+    return None
+  rules = [
+    _rule_inputs(task, number, get(task.rows[number], rows, application_TP))
+    for number in numbers
+  ]
+
+  def bonus(first, last, which, part):
+    total = None
+    for number, rule in zip(numbers, rules, strict=True):
+      some = jax.tree.map(lambda leaf: leaf[:, first:last, None], rule)
+      score = _site_scores(task, carry, number, some, part, which)
+      total = score if total is None else total + score
+    return total
+
+  return bonus
+
+
+def _joined_score(task, values):
+  """Weighted values of the features that are known only after joining."""
+  total = None
+  for feature, weights, own in zip(
+    task.features, task.weights, values, strict=True
+  ):
+    if weights is not None and not isinstance(feature, SiteFeature):
+      score = feature_states.weighted(weights, own)
+      total = score if total is None else total + score
+  return 0.0 if total is None else total
+
+
+def _score(task, carry, rows, application_TM, ranks_TMA, sum_TM) -> _Scored:
+  """Scores candidates with all features; impossible sums stay impossible."""
+  chart, beam = task.chart, task.config.beam
+  tails_TMA = get(chart.child, rows, application_TM) * beam + ranks_TMA
+  slots_TMS = get(chart.slots, get(chart.rule, rows, application_TM))
+  states, values = [], []
+  for number, feature in enumerate(task.features):
+    state, value = feature_states.combine(
+      feature,
+      task.parameters[number],
+      task.inputs[number],
+      carry.tables[number],
+      Applications(
+        slots=slots_TMS,
+        tails=tails_TMA,
+        rule=get(task.rows[number], rows, application_TM),
+        base=chart.rule.shape[0] * beam,
+      ),
+    )
+    states.append(state)
+    values.append(value)
   # Added up anew: the sums may hold credits and augmented scores.
-  model_TM = _get(chart.static, rows, application_TM) + weights.lm * joined.gain
-  model_TM += _get(carry.score.reshape(-1), which_TMA).sum(-1)
-  if config.labels:
-    model_TM += _label_score(
-      carry.table, which_TMA, _get(chart.site, rule_TM), weights
-    ).sum(-1)
+  model_TM = get(chart.static, rows, application_TM)
+  model_TM += _joined_score(task, values)
+  model_TM += get(carry.score.reshape(-1), tails_TMA).sum(-1)
+  for number in _sites(task):
+    row_TM = get(task.rows[number], rows, application_TM)
+    model_TM += _site_total(task, carry, number, row_TM, tails_TMA)
   possible = sum_TM > POSSIBLE
   score_TM = jnp.where(possible, model_TM, NONE)
-  augmented, accumulators = score_TM, None
-  if extra is not None:
-    row_TM = _get(inputs.row, rows, application_TM)
-    value = augment.join_all(
-      carry.accumulators, _places(slots_TMS, which_TMA, row_TM, base)
-    )
-    augmented = jnp.where(possible, model_TM + extra(value), NONE)
-    accumulators = augment.pack(value)
+  augmented = score_TM
+  if task.augmentation is not None:
+    extra = _extra(task, rows)
+    augmented = jnp.where(possible, model_TM + extra(states[-1]), NONE)
   return _Scored(
     application=application_TM,
     ranks=ranks_TMA,
     score=score_TM,
-    gain=joined.gain,
-    record=lm_join.pack(joined, _get(chart.label, rule_TM)),
+    values=tuple(values),
+    states=tuple(states),
     augmented=augmented,
-    accumulators=accumulators,
   )
-
-
-def _places(slots_TMS, which_TMA, rule_TM, base):
-  """Rows of a table in target order, int32 `[T, M, 2A + 1]`.
-
-  Args:
-    slots_TMS: what stands in each place.
-    which_TMA: rows of the hypotheses.
-    rule_TM: whose runs, counted in rules from row `base` on.
-    base: first row behind the hypotheses.
-  """
-  arity = which_TMA.shape[-1]
-  run_TMS = base + rule_TM[..., None] * (arity + 1) + slots_TMS - arity
-  place_TMS = jnp.where(slots_TMS >= 0, run_TMS, -1)
-  for part in range(arity):
-    place_TMS = jnp.where(
-      slots_TMS == part, which_TMA[..., part, None], place_TMS
-    )
-  return place_TMS
-
-
-def _keys(record, accumulators):
-  """Hashes what hypotheses must have in common, uint32 `[T, M, 2]`.
-
-  That is all columns of the record but the weight, which the words determine,
-  and the accumulators, if any. Two unequal states have equal keys with
-  probability 2^-64; comparing keys takes a fifth of comparing columns.
-  """
-  width = record.shape[-1] - 4
-  parts = [record[..., column] for column in (*range(width + 1), -2, -1)]
-  if accumulators is not None:
-    parts += [accumulators[..., n] for n in range(accumulators.shape[-1])]
-  keys = []
-  for seed, factor in _HASHES:
-    key = jnp.full(record.shape[:-1], seed, jnp.uint32)
-    for part in parts:
-      key = (key ^ lax.bitcast_convert_type(part, jnp.uint32)) * factor
-      key ^= key >> 15
-    keys.append(key)
-  # Or the compiler might hash anew for every pair that is compared.
-  return lax.optimization_barrier(jnp.stack(keys, axis=-1))
 
 
 def _over(count, body, start):
@@ -281,132 +327,128 @@ def _merged(keys_TM, value_TM):
   return _over(value_TM.shape[1], body, start)
 
 
-def _heads(keys_TM, keys_TK, there_TK):
+def _heads(keys_TM, keys_TK, exists_TK):
   """Which hypothesis has a candidate's keys (one at most), -1 if none."""
 
   def body(n, head):
-    there = lax.dynamic_index_in_dim(there_TK, n, 1)
-    return jnp.where(_same(keys_TM, keys_TK, n) & there, n, head)
+    exists = lax.dynamic_index_in_dim(exists_TK, n, 1)
+    return jnp.where(_same(keys_TM, keys_TK, n) & exists, n, head)
 
   start = jnp.full(keys_TM.shape[:2], -1, jnp.int32)
-  return _over(there_TK.shape[1], body, start)
+  return _over(exists_TK.shape[1], body, start)
 
 
-def _write(
-  carry,
-  scored: _Scored,
-  *,
-  start,
-  weights,
-  config,
-  augmentation,
-  extra,
-  rank_loss,
-  counts_T,
-):
-  """Merges equal states, keeps the best, and writes the tile's cells.
-
-  Args:
-    carry: the state before.
-    scored: all candidates of the tile.
-    start: the first cell.
-    weights: for the threshold.
-    config: sizes.
-    augmentation: or None.
-    extra: extra score of accumulators, with an augmentation.
-    rank_loss: loss by rank, or None.
-    counts_T: whether a rank in this cell is a loss (not so in goal cells).
-  """
-  lanes = jnp.arange(config.tile)[:, None]
-  finer = augmentation is not None and augmentation.state == "accumulators"
-  keys_TM = _keys(scored.record, scored.accumulators if finer else None)
+def _prune(task, carry, rows, scored: _Scored, keys_TM) -> _Kept:
+  """Merges candidates of equal states and keeps the K best of each cell."""
+  # Of equal states the best by augmented score stays, if there is one.
   merged_TM = _merged(keys_TM, scored.augmented)
   order_TM = scored.score if carry.order is None else scored.augmented
   order_TK, index_TK = lax.top_k(
-    jnp.where(merged_TM, NONE, order_TM), config.beam
+    jnp.where(merged_TM, NONE, order_TM), task.config.beam
   )
-  far = order_TK < order_TK[:, :1] - weights.threshold
+  # Those far below the best are dropped.
+  far = order_TK < order_TK[:, :1] - task.threshold
   order_TK = jnp.where(far, NONE, order_TK)
-  there_TK = order_TK > POSSIBLE
-  pick = lambda array: _get(array, lanes, index_TK)
-  score_TK = jnp.where(there_TK, pick(scored.score), NONE)
-  record_TKR = pick(scored.record)
+  exists_TK = order_TK > POSSIBLE
+  pick = _picker(task, index_TK)
+  score_TK = jnp.where(exists_TK, pick(scored.score), NONE)
+  states = [pick(state) for state in scored.states]
+  loss_TK = None
+  if task.augmentation is not None and task.augmentation.rank_loss is not None:
+    # Goal cells hold no rule and prune nothing: no loss there.
+    counts_T = rows[:, 0] < task.chart.first_goal
+    loss_TK = _rank_loss(task, score_TK, counts_T)
+    states[-1] = accumulators.add_loss(states[-1], loss_TK)
+  return _Kept(
+    index=index_TK,
+    order=order_TK,
+    exists=exists_TK,
+    score=score_TK,
+    states=tuple(states),
+    loss=loss_TK,
+  )
+
+
+def _picker(task, index_TK):
+  """Reads candidates `[T, M, ...]` at the hypotheses `[T, K, ...]`."""
+  lanes = jnp.arange(task.config.tile)[:, None]
+  return lambda array: get(array, lanes, index_TK)
+
+
+def _put(array, part, start):
+  """Writes the tile's cells: `part` from row `start` on."""
+  return lax.dynamic_update_slice(array, part, (start, *[0] * (part.ndim - 1)))
+
+
+def _put_beams(task, carry, rows, scored: _Scored, kept: _Kept):
+  """Writes the hypotheses of the tile's cells."""
+  start = rows[0, 0]
+  pick = _picker(task, kept.index)
   back_TKB = jnp.concatenate(
     [pick(scored.application)[..., None], pick(scored.ranks)], axis=-1
   )
-  put = lambda array, part: lax.dynamic_update_slice(
-    array, part, (start, *[0] * (array.ndim - 1))
+  # A table has the hypotheses of all cells one after the other.
+  tables = tuple(
+    _put(table, part.reshape(-1, part.shape[-1]), start * task.config.beam)
+    for table, part in zip(carry.tables, kept.states, strict=True)
   )
-  put_flat = lambda table, part: lax.dynamic_update_slice(
-    table,
-    part.reshape(-1, part.shape[-1]),
-    (start * config.beam, jnp.int32(0)),
-  )
-  carry = carry._replace(
+  order, augmented = carry.order, carry.augmented
+  if order is not None:
+    order = _put(order, kept.order, start)
+  if augmented is not None:
+    extra_TK = _extra(task, rows)(kept.states[-1])
+    own_TK = jnp.where(kept.exists, kept.score + extra_TK, NONE)
+    augmented = _put(augmented, own_TK, start)
+  return carry._replace(
     tile=carry.tile + 1,
-    score=put(carry.score, score_TK),
-    table=put_flat(carry.table, record_TKR),
-    back=put(carry.back, back_TKB),
+    score=_put(carry.score, kept.score, start),
+    order=order,
+    tables=tables,
+    back=_put(carry.back, back_TKB, start),
+    augmented=augmented,
   )
-  if carry.order is not None:
-    carry = carry._replace(order=put(carry.order, order_TK))
-  loss_TK = None
-  if augmentation is not None:
-    if rank_loss is not None:
-      loss_TK = _rank_loss(score_TK, rank_loss, counts_T)
-    rows_TKN = _add_loss(pick(scored.accumulators), loss_TK)
-    extra_TK = extra(augment.unpack(rows_TKN))
-    carry = carry._replace(
-      augmented=put(
-        carry.augmented, jnp.where(there_TK, score_TK + extra_TK, NONE)
-      ),
-      accumulators=put_flat(carry.accumulators, rows_TKN),
-    )
-  if not config.forest:
-    return carry
-  head = _heads(keys_TM, pick(keys_TM), there_TK)
-  head = jnp.where(scored.score > POSSIBLE, head, -1)
-  augmented = None
-  if augmentation is not None:
-    augmented = put(
-      carry.candidates.augmented,
-      _head_augmented(scored, head, loss_TK, extra),
-    )
+
+
+def _put_candidates(task, carry, rows, scored: _Scored, kept: _Kept, keys_TM):
+  """Writes all candidates of the tile's cells: the edges of the forest."""
+  start = rows[0, 0]
+  pick = _picker(task, kept.index)
+  head_TM = _heads(keys_TM, pick(keys_TM), kept.exists)
+  head_TM = jnp.where(scored.score > POSSIBLE, head_TM, -1)
   old = carry.candidates
+  augmented = None
+  if task.augmentation is not None:
+    own_TM = _head_augmented(task, rows, scored, head_TM, kept.loss)
+    augmented = _put(old.augmented, own_TM, start)
+  put = lambda array, part: _put(array, part, start)
   return carry._replace(
     candidates=type(old)(
       application=put(old.application, scored.application),
       ranks=put(old.ranks, scored.ranks),
-      head=put(old.head, head),
-      gain=put(old.gain, scored.gain),
+      head=put(old.head, head_TM),
+      values=jax.tree.map(put, old.values, scored.values),
       score=put(old.score, scored.score),
       augmented=augmented,
     )
   )
 
 
-def _head_augmented(scored, head_TM, loss_TK, extra):
+def _head_augmented(task, rows, scored: _Scored, head_TM, loss_TK):
   """Augmented scores of candidates, each with its head's loss by rank."""
   if loss_TK is None:
     return scored.augmented
   loss_TM = jnp.take_along_axis(loss_TK, jnp.maximum(head_TM, 0), axis=1)
-  value = extra(augment.unpack(_add_loss(scored.accumulators, loss_TM)))
+  state = accumulators.add_loss(scored.states[-1], loss_TM)
+  value = _extra(task, rows)(state)
   return jnp.where(scored.score > POSSIBLE, scored.score + value, NONE)
 
 
-def _rank_loss(score_TK, rank_loss, counts_T):
+def _rank_loss(task, score_TK, counts_T):
   """Each hypothesis's loss by its rank among the model scores."""
   rank_TK = jnp.sum(
     score_TK[:, None, :] > score_TK[:, :, None] + TIE,
     axis=-1,
     dtype=jnp.int32,
   )
-  return jnp.where(counts_T[:, None], rank_loss(rank_TK), 0.0)
-
-
-def _add_loss(rows, loss):
-  """Adds to the loss of accumulator rows, if there is any."""
-  if loss is None:
-    return rows
-  value = augment.unpack(rows)
-  return augment.pack(value._replace(loss=value.loss + loss))
+  loss_TK = task.augmentation.rank_loss(rank_TK, task.numbers)
+  return jnp.where(counts_T[:, None], loss_TK, 0.0)

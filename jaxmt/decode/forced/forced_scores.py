@@ -4,10 +4,11 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode.chart.lm_records import advance
-from jaxmt.decode.model import Model, Source
+from jaxmt.decode.chart.chart_layout import rule_column
+from jaxmt.decode.model import Model, Source, rescore_source
 from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
+from jaxmt.lm.host import advance
 from jaxmt.lm.tables import EOS_WORD, ROOT
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -30,7 +31,11 @@ def scored(
     reference: their language model word ids, B rows.
     states: category, first and last reference word of each node, `[N]`.
   """
-  site = _column(model, source, forest.edges.rule, lambda c: c.site)
+  source = rescore_source(model, source)
+  column = lambda pick: rule_column(
+    model.columns, source.columns, forest.edges.rule, pick
+  )
+  site = column(lambda c: c.site)
   filled = (forest.tails >= 0) & (site >= 0)
   same = filled & (forest.nodes.label[np.maximum(forest.tails, 0)] == site)
   matched = same.sum(1).astype(np.int32)
@@ -46,8 +51,8 @@ def scored(
   below = np.where(forest.tails >= 0, said[np.maximum(forest.tails, 0)], 0.0)
   gain = said[forest.heads] - below.sum(1)
   # The static score holds the rule's words without context; `gain` has them.
-  static = _column(model, source, forest.edges.rule, lambda c: c.score)
-  alone = _column(model, source, forest.edges.rule, lambda c: c.segments.score)
+  static = column(lambda c: c.score)
+  alone = column(lambda c: c.inputs[0].values[:, 0])
   match, mismatch = model.label_weights
   score = (
     static.astype(np.float64)
@@ -65,16 +70,6 @@ def scored(
       mismatched=mismatched,
     ),
   )
-
-
-def _column(model, source, rule, pick) -> np.ndarray:
-  """A column for rules of the table, the goal and copied words alike."""
-  own, copied = pick(model.columns), pick(source.columns)
-  out = own[np.minimum(rule, len(own) - 1)]
-  more = rule >= len(own)
-  if more.any():
-    out[more] = copied[rule[more] - len(own)]
-  return out
 
 
 @njit

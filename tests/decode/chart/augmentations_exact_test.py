@@ -22,7 +22,6 @@ CONFIG = decoder.DecodeConfig(
     taper=((LIMIT, 700),),
     widths=(LIMIT,),
     tile=32,
-    labels=True,
     forest=True,
   )
 )
@@ -67,7 +66,7 @@ def decode(model, source, augmentation, references):
   root = np.asarray(result.chart.root)[: len(source)]
   augmented = np.asarray(result.beams.augmented)[root]
   rank = augmented.argmax(1)
-  rows = np.asarray(result.beams.accumulators)[root, rank]
+  rows = np.asarray(result.beams.states[-1])[root, rank]
   losses = np.ascontiguousarray(rows[:, -1]).view(np.float32)
   found = list(zip(augmented.max(1), losses, texts, strict=True))
   return result, beam_forest.extract(model, result), found

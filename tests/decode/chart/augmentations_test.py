@@ -12,7 +12,6 @@ from jaxmt.decode import derivation
 from jaxmt.decode.chart import accumulators, augmentations, decoder
 from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.search import SearchConfig
-from jaxmt.lm import automaton
 from tests.reference import chart_augmented as oracle
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
@@ -24,7 +23,6 @@ CONFIG = SearchConfig(
   taper=((48, 700),),
   widths=(48,),
   tile=8,
-  labels=True,
 )
 GOAL: typing.Any = accumulators.Goal  # of host arrays too
 
@@ -195,20 +193,12 @@ def search(case, model, source, references, augmentation):
   inputs = decoder.make_inputs(model, prepared, [references])
   beams = decoder.run_search(
     prepared,
-    automaton.to_device(model.lm),
-    decoder.search_weights(model),
+    model,
     inputs,
     config=CONFIG,
     augmentation=augmentation,
-  )[0]
-  return decoder.Result(
-    rows=batch[0],
-    source=prepared.sources[0],
-    matches=prepared.matches[0],
-    layout=prepared.layouts[0],
-    chart=prepared.charts[0],
-    beams=beams,
   )
+  return decoder.results(batch, prepared, beams)[0]
 
 
 ADDITIVE = Augmentation(extra=additive)
@@ -261,7 +251,7 @@ def test_accumulators_are_those_of_the_chosen_string(name):
   augmented = np.asarray(result.beams.augmented)[root]
   rank = augmented.argmax(1)
   rows = accumulators.unpack(
-    jnp.asarray(np.asarray(result.beams.accumulators)[root, rank])
+    jnp.asarray(np.asarray(result.beams.states[-1])[root, rank])
   )
   for row, text in enumerate(texts):
     assert rows.length[row] == len(text.split())

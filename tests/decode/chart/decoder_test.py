@@ -12,9 +12,7 @@ from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.runtime import parallel
 from tests.reference import chart_cases as cases
 
-SEARCH = SearchConfig(
-  beam=6, pop=24, corners=8, widths=(8, 48), tile=8, labels=True
-)
+SEARCH = SearchConfig(beam=6, pop=24, corners=8, widths=(8, 48), tile=8)
 CONFIG = decoder.DecodeConfig(search=SEARCH, batch_cells=150)
 
 

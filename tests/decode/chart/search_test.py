@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxmt.decode import derivation
-from jaxmt.decode.chart import decoder, exact_kernel
+from jaxmt.decode.chart import exact
 from jaxmt.grammar.match import matching
 from tests.reference import chart_cases as cases
 from tests.reference import forests
@@ -46,15 +46,9 @@ def exact_derivations(model, source):
     spans=source.spans,
     width=model.arity,
   )
-  result = exact_kernel.exact_search(
-    found,
-    rules=model.columns,
-    copies=source.columns,
-    lm=model.lm,
-    weights=decoder.search_weights(model),
-  )
+  result = exact.exact_search(model, source, found)
   assert result.complete.all()
-  layout = exact_kernel.identity_layout(found)
+  layout = exact.identity_layout(found)
   return derivation.best(
     found,
     layout,

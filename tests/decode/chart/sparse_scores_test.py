@@ -25,7 +25,6 @@ WIDE = SearchConfig(
   taper=((48, 700),),
   widths=(48,),
   tile=8,
-  labels=True,
   forest=True,
 )
 CONFIG = DecodeConfig(search=WIDE)
