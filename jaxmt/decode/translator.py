@@ -3,13 +3,10 @@
 import dataclasses
 from collections.abc import Mapping
 
-import numpy as np
-
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
-from jaxmt.grammar import table as tables
 from jaxmt.text import kernels
 
 
@@ -75,15 +72,6 @@ def with_limits(
   return dataclasses.replace(translator, model=model)
 
 
-def has_labels(model: Model) -> bool:
-  """Whether rules have labels to compare, besides X and S.
-
-  They are compared whatever the weights, so tuning compiles once and can learn
-  them.
-  """
-  return bool(np.any(model.table.lhs > tables.S))
-
-
 def decode_config(
   translator: Translator, *, forest: bool = False
 ) -> DecodeConfig:
@@ -97,7 +85,6 @@ def decode_config(
     search=search.make_config(
       beam=translator.beam,
       pop=max(translator.pop, translator.beam),
-      labels=has_labels(translator.model),
       forest=forest,
     ),
     threshold=translator.threshold,

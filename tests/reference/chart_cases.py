@@ -304,7 +304,7 @@ def to_table(rules):
   )
 
 
-def to_model(case, *, arity, pass_through="unknown", weights=None):
+def to_model(case, *, arity, pass_through="unknown", weights=None, features=()):
   """The case as a model, and its sentences."""
   made = models.make_model(
     to_table(case.rules),
@@ -317,6 +317,7 @@ def to_model(case, *, arity, pass_through="unknown", weights=None):
       pass_through=pass_through,
     ),
     arity=arity,
+    features=features,
   )
   spans = None
   if any(case.constituents):

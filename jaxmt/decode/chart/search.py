@@ -66,13 +66,13 @@ class SearchConfig:
   forest: bool = False
 
 
-def make_config(*, beam: int, pop: int, **others) -> SearchConfig:
+def make_config(*, beam: int, pop: int, forest: bool = False) -> SearchConfig:
   """Returns a configuration with the other sizes chosen to suit."""
   return SearchConfig(
     beam=beam,
     pop=max(pop, beam),
     corners=max(min(48, pop * 3 // 8), 1),
-    **others,
+    forest=forest,
   )
 
 
@@ -115,6 +115,11 @@ class Candidates:
   values: tuple[tuple[Array, ...], ...]
   score: Array
   augmented: Array | None = None
+
+  @property
+  def gain(self) -> Array:
+    """What the language model adds, float32 `[C, M]`."""
+    return self.values[0][0]
 
 
 @jax.tree_util.register_dataclass

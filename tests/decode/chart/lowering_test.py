@@ -1,0 +1,60 @@
+"""Every search program lowers for CUDA and TPU, without an accelerator."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxmt.decode import model as models
+from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.chart.search import search as search_program
+from tests.reference import chart_cases as cases
+
+SIZES = dict(beam=6, pop=24, corners=8, widths=(8, 48), tile=8)
+PLATFORMS = ("cuda", "tpu")
+
+
+def arguments(*, labels, forest, hook):
+  """A small batch: positional and static arguments of the search."""
+  case = cases.random_case(5, order=3, arity=2, sentences=3)
+  weights = dict(cases.WEIGHTS)
+  if not labels:
+    weights.update(Match=0.0, Mismatch=0.0)
+    case.rules[:] = [r for r in case.rules if r[1] in ("X", "S")]
+  model, source = cases.to_model(case, arity=2, weights=weights)
+  config = SearchConfig(**SIZES, forest=forest)
+  rows = [np.arange(len(source))]
+  prepared = decoder.prepare(model, source, rows, config=config)
+  references = None
+  if hook is not None:
+    lines = [["a b c"] * len(source)]
+    (references,) = decoder.make_inputs(model, prepared, lines)
+  return (
+    prepared.charts[0],
+    models.device_parameters(model),
+    decoder.search_weights(model),
+    references,
+    () if hook is None else tuple(map(np.float32, hook.parameters)),
+  ), dict(config=config, features=model.features, augmentation=hook)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(
+  ("labels", "forest", "hook"),
+  [
+    (False, False, None),
+    (True, False, None),
+    (True, True, None),
+    (True, True, augmentations.loss_augmented(state="accumulators")),
+    (True, False, augmentations.hope()),
+  ],
+  ids=["plain", "labels", "forest", "loss-augmented", "hope"],
+)
+def test_search_lowers(platform, labels, forest, hook):
+  dynamic, static = arguments(labels=labels, forest=forest, hook=hook)
+  assert (dynamic[2].features[1] is not None) == labels
+  program = jax.jit(search_program, static_argnames=tuple(static))
+  lowered = program.trace(*dynamic, **static).lower(
+    lowering_platforms=(platform,)
+  )
+  assert "stablehlo.while" in lowered.as_text()
