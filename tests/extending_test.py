@@ -1,20 +1,25 @@
 """Each contract of the package is met from outside it, end to end."""
 
 import dataclasses
+import itertools
+import zlib
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmt import align
+from jaxmt.decode import derivation, edge_features, kbest, nbest
 from jaxmt.decode import model as models
-from jaxmt.decode import nbest
-from jaxmt.decode.chart import beam_forest, decoder
+from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.features import local_features, sparse
+from jaxmt.features.base import StringFeature
 from jaxmt.grammar.extract import static_features
 from jaxmt.losses import registry as losses
 from jaxmt.text import links, vocabulary
 from jaxmt.tune import kbest_decoder, loop, methods, pool_scores
+from tests.reference import chart_cases as cases
+from tests.reference import forests
 from tests.reference import tiny_training as tiny
 from tests.tune import loop_test, small_pool
 
@@ -223,3 +228,53 @@ def test_a_per_sentence_feature_from_outside():
   first = np.searchsorted(lists.sentence, [0, 1]).tolist()
   plain, _ = kbest_lists(table, {"Verbose": 0.0}, ["Verbose"])
   assert words[first[1]] >= len(plain.lines[first[1]].split())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Repeats(StringFeature):
+  """Counts words that stand twice in a row; its state: first and last word."""
+
+  names: tuple[str, ...] = ("Repeats",)
+  columns: int = 2
+
+  def run_state(self, words, parameters):
+    ids = [1 + zlib.crc32(word.encode()) % 2**30 for word in words]
+    twice = sum(a == b for a, b in itertools.pairwise(ids))
+    return (ids[0], ids[-1]), (twice,)
+
+  def join(self, parameters, left, right):
+    twice = (left[..., 1] == right[..., 0]) & (right[..., 0] > 0)
+    first = jnp.where(left[..., 0] > 0, left[..., 0], right[..., 0])
+    last = jnp.where(right[..., 1] > 0, right[..., 1], left[..., 1])
+    return jnp.stack([first, last], -1), (twice.astype(jnp.float32),)
+
+
+def test_a_stateful_feature_from_outside():
+  """Beam search, exact search, forest and k-best list against enumeration."""
+  case = cases.random_case(3, order=2, arity=2, sentences=6)
+  weights = {**cases.WEIGHTS, "Repeats": -2.5}
+  model, source = cases.to_model(
+    case, arity=2, weights=weights, features=[(Repeats(), ())]
+  )
+  (parts,) = decoder.decode(
+    model, source, config=decoder.DecodeConfig(search=forests.CONFIG)
+  )
+  grown = beam_forest.extract(model, parts[0])
+  lists = kbest.best(model, parts[0].source, grown, size=50)
+  values = derivation.features(
+    model, parts[0].source, kbest.derivations(grown, lists), lists.words
+  )
+  vector = np.array([weights.get(name, 0.0) for name in model.feature_names])
+  np.testing.assert_allclose(values @ vector, lists.score, atol=2e-4)
+  edges = edge_features.edge_features(model, parts[0].source, grown)
+  np.testing.assert_allclose(edges @ vector, grown.score, atol=2e-4)
+  _, exact_result, root = exact.search_exactly(model, source, limit=10**6)
+  for place, row in enumerate(parts[0].rows):
+    top = max(
+      one[0] - 2.5 * sum(a == b for a, b in itertools.pairwise(one[1]))
+      for one in forests.enumerate_case(case, row)
+    )
+    np.testing.assert_allclose(parts[0].best().score[place], top, atol=2e-4)
+    found = exact_result.beams.score[root[row], 0]
+    np.testing.assert_allclose(found, top, atol=2e-4)
+  assert values[:, -1].any()

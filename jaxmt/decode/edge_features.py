@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from jaxmt.decode import feature_values
 from jaxmt.decode.model import Model, Source, word_features
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm import tables as lm_tables
@@ -50,6 +51,15 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   out[:, column(units.lm)] += units.lm_scale * lm
   out[:, column(units.match)] += forest.edges.matched
   out[:, column(units.mismatch)] += forest.edges.mismatched
+  if model.extra:
+    added = feature_values.edge_values(
+      model,
+      source,
+      edge_offsets=forest.edge_offsets,
+      rule=forest.edges.rule,
+      tails=forest.tails,
+    )
+    out[:, len(names) - added.shape[1] :] = added
   return out
 
 

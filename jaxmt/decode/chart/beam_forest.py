@@ -3,7 +3,7 @@
 A node is a hypothesis: a cell, a label and a language model state. Its edges
 are all candidates that became it or were merged into it, so the forest holds
 every derivation the beam represents, not just the best of each state. What the
-language model adds at an edge depends on the states of its tails only.
+stateful features add at an edge depends on the states of its tails only.
 Derivations therefore score as sums over their edges. The root is one node for
 all hypotheses of the goal cell.
 """
@@ -11,7 +11,7 @@ all hypotheses of the goal cell.
 import numpy as np
 
 from jaxmt.decode.chart import search_step
-from jaxmt.decode.chart.chart_layout import RuleColumns
+from jaxmt.decode.chart.chart_layout import rule_column
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.model import Model
@@ -49,11 +49,14 @@ def extract(model: Model, result: Result) -> Forest:
     len(result.rows),
   )
   rule, tails = edges[:, 0].copy(), edges[:, 1:].copy()
-  label = _column(lambda c: c.label, model.columns, result, rule)
+  column = lambda pick: rule_column(
+    model.columns, result.source.columns, rule, pick
+  )
+  label = column(lambda c: c.label)
   first = edge_offsets[:-1]
   node_label = label[first] if len(rule) else np.zeros(0, np.int32)
-  site = _column(lambda c: c.site, model.columns, result, rule)
-  run = _column(lambda c: c.segments.score, model.columns, result, rule)
+  site = column(lambda c: c.site)
+  run = column(lambda c: c.inputs[0].values[:, 0])
   filled = (tails >= 0) & (site >= 0)
   same = filled & (node_label[np.maximum(tails, 0)] == site)
   return Forest(
@@ -75,18 +78,6 @@ def extract(model: Model, result: Result) -> Forest:
       augmented=None if plain else values[:, 2].copy(),
     ),
   )
-
-
-def _column(pick, rules: RuleColumns, result: Result, rule: np.ndarray):
-  """A rule column for rules of the table, the goal and copies alike."""
-  own, copied = pick(rules), pick(result.source.columns)
-  size = len(own)
-  if not len(copied):
-    return own[rule]
-  out = own[np.minimum(rule, size - 1)]
-  more = rule >= size
-  out[more] = copied[rule[more] - size]
-  return out
 
 
 @njit

@@ -79,18 +79,6 @@ class RuleColumns:
   label: np.ndarray
   site: np.ndarray
 
-  @property
-  def segments(self) -> "LanguageModelScores":
-    """The language model's scores of the rules alone."""
-    return LanguageModelScores(score=self.inputs[0].values[:, 0])
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LanguageModelScores:
-  """Σ ln p of the words of N rules without outer context, float32 `[N]`."""
-
-  score: np.ndarray
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:

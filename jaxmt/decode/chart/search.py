@@ -84,7 +84,7 @@ class Weights:
   Attributes:
     features: for each stateful feature, one weight per name, scale included;
       None for a feature that is not scored. Its states still tell hypotheses
-      apart, and its values are still in the forest.
+      apart.
     threshold: hypotheses this much below the best of their cell are dropped.
   """
 
@@ -102,8 +102,8 @@ class Candidates:
     ranks: child ranks, int32 `[C, M, A]`.
     head: rank of the hypothesis it became or was merged into, -1 if pruned,
       int32 `[C, M]`.
-    values: what each name of each feature adds, beside the rule's own value: a
-      tuple per feature of float32 `[C, M]`.
+    gain: what the first feature, the language model, adds to the rule's own
+      value, float32 `[C, M]`. Values of the others follow from the forest.
     score: model score, float32 `[C, M]`.
     augmented: augmented score, with the loss of the rank of `head`, float32
       `[C, M]`, or None.
@@ -112,14 +112,9 @@ class Candidates:
   application: Array
   ranks: Array
   head: Array
-  values: tuple[tuple[Array, ...], ...]
+  gain: Array
   score: Array
   augmented: Array | None = None
-
-  @property
-  def gain(self) -> Array:
-    """What the language model adds, float32 `[C, M]`."""
-    return self.values[0][0]
 
 
 @jax.tree_util.register_dataclass
@@ -313,10 +308,7 @@ def _start(task: Task) -> Carry:
       application=jnp.zeros((cells, pop), jnp.int32),
       ranks=jnp.zeros((cells, pop, arity), jnp.int32),
       head=jnp.full((cells, pop), -1, jnp.int32),
-      values=tuple(
-        tuple(jnp.zeros((cells, pop), jnp.float32) for _ in feature.names)
-        for feature in task.features
-      ),
+      gain=jnp.zeros((cells, pop), jnp.float32),
       score=jnp.full((cells, pop), NONE),
       augmented=jnp.full((cells, pop), NONE) if hooked else None,
     )

@@ -426,7 +426,7 @@ def _put_candidates(task, carry, rows, scored: _Scored, kept: _Kept, keys_TM):
       application=put(old.application, scored.application),
       ranks=put(old.ranks, scored.ranks),
       head=put(old.head, head_TM),
-      values=jax.tree.map(put, old.values, scored.values),
+      gain=put(old.gain, scored.values[0][0]),
       score=put(old.score, scored.score),
       augmented=augmented,
     )

@@ -5,7 +5,6 @@ import pytest
 
 from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
-from jaxmt.lm import automaton
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
 
@@ -16,7 +15,6 @@ CONFIG = SearchConfig(
   taper=((48, 700),),
   widths=(48,),
   tile=8,
-  labels=True,
   forest=True,
 )
 
@@ -26,20 +24,8 @@ def decoded(seed):
   model, source = cases.to_model(case, arity=2)
   batch = [np.arange(len(source))]
   prepared = decoder.prepare(model, source, batch, config=CONFIG)
-  beams = decoder.run_search(
-    prepared,
-    automaton.to_device(model.lm),
-    decoder.search_weights(model),
-    config=CONFIG,
-  )[0]
-  result = decoder.Result(
-    rows=batch[0],
-    source=prepared.sources[0],
-    matches=prepared.matches[0],
-    layout=prepared.layouts[0],
-    chart=prepared.charts[0],
-    beams=beams,
-  )
+  beams = decoder.run_search(prepared, model, config=CONFIG)
+  (result,) = decoder.results(batch, prepared, beams)
   return case, model, result
 
 
