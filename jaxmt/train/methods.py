@@ -15,6 +15,7 @@ others:
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jax.sharding import Mesh
