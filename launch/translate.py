@@ -148,7 +148,8 @@ def _load(lines: list[str]) -> Translator:
   from jaxmt.decode import loading
 
   # Exact search copies what it knows of rules for every sentence.
-  own = lines if _EXACT.value or _SEARCH_ERRORS.value else None
+  exact = _EXACT.value or _SEARCH_ERRORS.value
+  own = lines if exact and not _SOURCE_LANGUAGE.value else None
   if _WORKDIR.value:
     from jaxmt.experiment import saved_systems
 

@@ -1,5 +1,6 @@
 """The public names: fast to import, and what README.md shows works."""
 
+import json
 import os
 import re
 import subprocess
@@ -62,11 +63,11 @@ def model(run):
 def text(run):
   """Source, trees and references of the test part."""
   read = lambda name: tiny_run.artefact(run, "corpus", name)
-  corpus = jaxmt.experiment.finished_run.read(str(run)).values("corpus")
+  references = tiny_run.file(run, "corpus", "test_references.json")
   return (
     read("test_source.txt"),
     read("test_trees.txt"),
-    corpus["test_references"],
+    json.loads(references.read_text()),
   )
 
 
