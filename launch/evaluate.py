@@ -140,7 +140,7 @@ def main(argv: list[str]) -> None:
     raise InputError(f"--tokenize={settings.tokenize}: {error}") from error
   plan = None
   if _BASELINE.value or _CONFIDENCE.value:
-    plan = comparison.Plan(
+    plan = comparison.SignificancePlan(
       paired=bool(_BASELINE.value),
       test=_TEST.value,
       samples=_SAMPLES.value,

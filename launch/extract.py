@@ -24,7 +24,7 @@ from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import aligned_text, extraction, ghkm, shards
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions, check_options
-from jaxmt.grammar.extract.shards import CountOptions, Shard
+from jaxmt.grammar.extract.shards import AlignedShard, CountOptions
 from jaxmt.runtime import program, progress
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.text import array_folder, files, vocabulary
@@ -122,8 +122,8 @@ class _Skipped(progress.Skipped):
 
 
 def _shown(
-  found: Iterator[Shard], total: int, skipped: _Skipped
-) -> Iterator[Shard]:
+  found: Iterator[AlignedShard], total: int, skipped: _Skipped
+) -> Iterator[AlignedShard]:
   with progress.steps(label="extract", total=total) as advance:
     for shard in found:
       if shard.trees is not None:

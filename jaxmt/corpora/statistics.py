@@ -1,4 +1,4 @@
-"""What is in a synthetic corpus: sizes, difficulty, phenomena."""
+"""Statistics of a synthetic corpus: sizes, difficulty, phenomena."""
 
 import collections
 from collections.abc import Sequence

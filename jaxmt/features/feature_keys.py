@@ -25,7 +25,7 @@ _LOW31 = np.uint64((1 << 31) - 1)
 _LOW30 = np.uint64((1 << 30) - 1)
 
 
-class Pieces(NamedTuple):
+class NamePieces(NamedTuple):
   """Parts of names: text, key and how a key shifts when they are appended."""
 
   data: np.ndarray
@@ -59,7 +59,7 @@ def multiply(a, b):
 
 @njit
 def append(key, power, more):
-  """Returns the key of a name with a piece of (power, key) behind it."""
+  """Returns the key of a name followed by a piece of (power, key)."""
   total = multiply(key, power) + more
   return total - _MODULUS if total >= _MODULUS else total
 
@@ -84,18 +84,18 @@ def _hash_lines(data, count):
   return keys, powers, offsets
 
 
-def make_pieces(texts: Sequence[str]) -> Pieces:
+def make_pieces(texts: Sequence[str]) -> NamePieces:
   """Returns the pieces with these texts, in this order."""
   data = scan.join_lines(texts)
   keys, powers, offsets = _hash_lines(data, len(texts))
-  return Pieces(
+  return NamePieces(
     data=data[data != scan.NEWLINE], offsets=offsets, keys=keys, powers=powers
   )
 
 
-def join_pieces(first: Pieces, second: Pieces) -> Pieces:
-  """Returns the pieces of both, those of `second` renumbered behind."""
-  return Pieces(
+def join_pieces(first: NamePieces, second: NamePieces) -> NamePieces:
+  """Returns the pieces of both, those of `second` numbered after the first."""
+  return NamePieces(
     data=np.concatenate([first.data, second.data]),
     offsets=np.concatenate(
       [first.offsets, second.offsets[1:] + first.offsets[-1]]

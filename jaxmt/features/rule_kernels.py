@@ -2,7 +2,7 @@
 
 A feature is a sequence of pieces (see `feature_keys`); `write` puts those of
 one feature of one application into a buffer, from where it is hashed or
-spelled. What templates there are stands in `rule_templates`.
+spelled. The templates are described in `rule_templates`.
 """
 
 import numpy as np
@@ -247,7 +247,7 @@ def keys_of(applications, kinds, rules, used, bases, text, pieces, room):
     used: which of the rules' own templates are in use.
     bases: see `write_edge`.
     text: see `write_edge`.
-    pieces: see `feature_keys.Pieces`.
+    pieces: see `feature_keys.NamePieces`.
     room: pieces that the longest name needs.
   """
   keys, powers = pieces[2], pieces[3]
@@ -274,18 +274,18 @@ def keys_of(applications, kinds, rules, used, bases, text, pieces, room):
 
 @njit
 def spell(applications, slots, kinds, rules, used, bases, text, pieces, room):
-  r"""Returns the names of features, `\n` behind each, uint8.
+  r"""Returns the names of features, `\n` after each, uint8.
 
   Args:
     applications: an application that has the feature, for each, `[N, 4]`.
     slots: which of its features it is, `[N]`.
     kinds: as in `keys_of`.
-    rules: as there.
-    used: as there.
-    bases: as there.
-    text: as there.
-    pieces: as there.
-    room: as there.
+    rules: as in `keys_of`.
+    used: as in `keys_of`.
+    bases: as in `keys_of`.
+    text: as in `keys_of`.
+    pieces: as in `keys_of`.
+    room: as in `keys_of`.
   """
   data, offsets = pieces[0], pieces[1]
   buffer = np.empty(room, np.int64)

@@ -41,7 +41,7 @@ from jaxmt.features import (
   selection,
   sparse,
 )
-from jaxmt.features.feature_keys import KeyTable, Pieces
+from jaxmt.features.feature_keys import KeyTable, NamePieces
 from jaxmt.features.local_features import LocalFeature
 from jaxmt.features.rule_kernels import ATOMS, LITERALS, NUMBERS
 from jaxmt.grammar.table import Kind, RuleTable
@@ -92,7 +92,7 @@ class RuleTemplates:
   table: RuleTable
   added: tuple[LocalFeature, ...]
   used: np.ndarray
-  pieces: Pieces
+  pieces: NamePieces
   bases: tuple[int, int, int, int]
   kinds: tuple[np.ndarray, np.ndarray]
   room: int
@@ -117,7 +117,7 @@ class Text:
 
   tokens: Ragged
   words: tuple[str, ...]
-  pieces: Pieces
+  pieces: NamePieces
   columns: tuple[np.ndarray, ...]
 
 

@@ -27,7 +27,7 @@ def parse_weights(
 
   Raises:
     InputError: naming file and line, for a line without a value, a value that
-      is no finite number, or a name that stands twice.
+      is not a finite number, or a duplicate name.
   """
   weights: dict[str, float] = {}
   for number, line in _weight_lines(lines):
@@ -43,7 +43,7 @@ def parse_weights(
     for index, value in enumerate(values):
       key = name if len(values) == 1 else f"{name}_{index}"
       if key in weights:
-        raise InputError(f"'{key}' stands twice", path=path, line=number)
+        raise InputError(f"duplicate name '{key}'", path=path, line=number)
       weights[key] = _number(value, path=path, line=number)
   return weights
 
@@ -108,7 +108,7 @@ def _number(text: str, *, path: str | None, line: int) -> float:
   except ValueError:
     value = np.nan
   if not np.isfinite(value) or "_" in text:
-    raise InputError(f"no finite number: '{text}'", path=path, line=line)
+    raise InputError(f"not a finite number: '{text}'", path=path, line=line)
   return value
 
 

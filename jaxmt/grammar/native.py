@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.grammar import validation
-from jaxmt.grammar.extract.packed_rules import RuleColumns
+from jaxmt.grammar.extract.packed_rules import UnpackedRules
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import RuleTable
 from jaxmt.grammar.validation import RAGGED, SCALARS
@@ -109,7 +109,7 @@ class TableWriter:
   target_words: Vocabulary
 
   def append(
-    self, columns: RuleColumns | RuleTable, counts: np.ndarray
+    self, columns: UnpackedRules | RuleTable, counts: np.ndarray
   ) -> None:
     """Adds rules and their counts (features come later)."""
     values = {"lhs": columns.lhs, "kind": columns.kind, "counts": counts}

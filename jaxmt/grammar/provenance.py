@@ -16,7 +16,7 @@ class Provenance:
 
   Attributes:
     rules: rule ids in N rows, rising, each once; int32 `[M]`.
-    counts: what the sentence gave each of its rules, float64 `[M]`.
+    counts: how much the sentence counts for each of its rules, float64 `[M]`.
   """
 
   rules: Ragged

@@ -20,7 +20,7 @@ FAULTS = {
   7: "more fields than words and a back-off weight",
   8: "a word that is not among the unigrams",
   9: "back-off weight at the highest order",
-  10: "the n-gram stands twice",
+  10: "duplicate n-gram",
   11: "its context is not among the shorter n-grams",
 }
 _PROBABILITY, _NAN, _POSITIVE, _FEW, _BACKOFF = 2, 3, 4, 5, 6

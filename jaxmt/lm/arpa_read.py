@@ -41,7 +41,7 @@ def read_arpa(path: str) -> NgramModel:
   hashes, slots, twice = arpa_parse.index_words(text, starts)
   if twice >= 0:
     raise InputError(
-      "the word stands twice in the unigrams", path=path, line=line + twice
+      "duplicate word in the unigrams", path=path, line=line + twice
     )
   words = _decode(text, starts, path=path, line=line)
   for marker in (model_lib.BEGIN, model_lib.END):
@@ -71,7 +71,7 @@ class _Source:
     self.buffer = b""  # whole lines, read up to `at`
     self.rest = b""  # the beginning of a line
     self.at = 0
-    self.line = 0  # lines behind us
+    self.line = 0  # lines read
 
   def more(self) -> bool:
     """Replaces a buffer that is used up; False at the end of the file."""

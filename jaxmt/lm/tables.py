@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jaxmt.lm import double_array, suffixes
+from jaxmt.lm import double_array, suffix_closure
 from jaxmt.lm import model as model_lib
 from jaxmt.lm.model import NgramModel
 from jaxmt.text.ragged import row_offsets
@@ -95,7 +95,7 @@ def build_tables(model: NgramModel) -> Tables:
   Raises:
     ValueError: if the model has no `<s>` or `</s>`, or needs 2**30 slots.
   """
-  model = suffixes.close(_with_unknown(model))
+  model = suffix_closure.close(_with_unknown(model))
   ids = _word_ids(model)
   is_state = _states(model)
   firsts = np.cumsum([0] + [int(flags.sum()) for flags in is_state])

@@ -138,7 +138,7 @@ def run_kernel(
     sentence: which sentence each row translates; int `[H]`, in `[0, N)`.
     *arguments: passed on to the kernel.
     size: S.
-    threads: at most so many; all cores if None.
+    threads: number of threads at most; all cores if None.
 
   Returns:
     float64 `[H, S]`.

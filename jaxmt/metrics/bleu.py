@@ -7,6 +7,13 @@ of the hypothesis c_n, and reference length r:
 
 Statistics, S = 2 * order + 1: `m_1..m_order, c_1..c_order, r`. Sums of them and
 expectations of them are scored alike.
+
+This is the definition. Where its arrays cannot go, the formula is written once
+for each context: `compiled_bleu` for scalars in compiled loops;
+`losses.corpus.smooth_bleu` with a differentiable brevity penalty;
+`decode.chart.augmentations.sentence_bleu` (BLEU+1 without clipping) and
+`log_goodness` for partial translations on the device, the latter also as
+`train.derivation_losses.bleu_loss` on the host.
 """
 
 import dataclasses
@@ -146,7 +153,7 @@ def statistics(
     order: the longest n-gram.
     reference_length: which length stands for several references: `closest`
       (to the hypothesis; ties to the shorter), `shortest` or `average`.
-    threads: at most so many.
+    threads: number of threads at most; all cores if None.
 
   Returns:
     int32; float64 for the average length.

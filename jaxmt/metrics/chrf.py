@@ -246,7 +246,7 @@ def statistics(
       decides only which of several references counts.
     whitespace: whether white space counts as characters.
     epsilon: see `score`.
-    threads: at most so many.
+    threads: number of threads at most; all cores if None.
   """
   out = base.run_kernel(
     _kernel,

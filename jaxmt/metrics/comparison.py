@@ -10,7 +10,7 @@ TESTS = ("bootstrap", "randomization")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class SignificancePlan:
   """Which random tests to make.
 
   Attributes:
@@ -48,7 +48,7 @@ class Plan:
     return [*parts, ("seed", self.seed)]
 
 
-def _tests(scored: evaluation.Scored, plan: Plan) -> list[Any]:
+def _tests(scored: evaluation.Scored, plan: SignificancePlan) -> list[Any]:
   """An `Interval` or a `Comparison` for each system."""
   metric, statistics = scored.metric, scored.statistics
   alone = statistics[:1] if plan.paired else statistics
@@ -79,7 +79,9 @@ def _tests(scored: evaluation.Scored, plan: Plan) -> list[Any]:
 
 
 def rows(
-  scored: evaluation.Scored, names: Sequence[str], plan: Plan | None = None
+  scored: evaluation.Scored,
+  names: Sequence[str],
+  plan: SignificancePlan | None = None,
 ) -> list[dict[str, Any]]:
   """Returns one metric's rows, a system each.
 

@@ -101,7 +101,7 @@ def metric_of(name: str, settings: Settings) -> base.Metric:
   """Returns the metric `name` with these settings.
 
   Raises:
-    ValueError: if there is no such metric, or a setting makes no sense.
+    ValueError: for an unknown metric or an invalid setting.
   """
   if name not in NAMES:
     raise ValueError(f"no metric '{name}'; there are {', '.join(NAMES)}")

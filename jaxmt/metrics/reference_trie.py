@@ -16,7 +16,7 @@ import numpy as np
 from jaxmt.text.kernels import njit
 
 
-class Trie(NamedTuple):
+class ReferenceTrie(NamedTuple):
   """Room for M nodes.
 
   Attributes:
@@ -53,7 +53,7 @@ def allocate(capacity):
   size = 16
   while size < 2 * (capacity + 1):
     size *= 2
-  return Trie(
+  return ReferenceTrie(
     np.zeros(size, np.uint64),
     np.zeros(size, np.int32),
     np.zeros(capacity + 1, np.int32),

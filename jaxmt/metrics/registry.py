@@ -44,7 +44,7 @@ def parts(name: str) -> list[tuple[float, base.Metric]]:
     except ValueError:
       weight = math.nan
     if not math.isfinite(weight):
-      raise InputError(f"metric '{name}': '{text}' is no weight")
+      raise InputError(f"metric '{name}': '{text}' is not a weight")
     found.append((weight, METRICS[own]))
   return found
 

@@ -200,17 +200,17 @@ def _shift(items, out, n, start, length, target):
   """Moves `items[start : start + length]` to `target`, writing `out`.
 
   Only positions from `min(start, target)` on are written: those before do not
-  change. A target inside or right behind the block counts from the block's end.
+  change. A target inside or right after the block counts from the block's end.
   """
   position = min(start, target)
   if target < start:
-    behind = start
+    after = start
   elif target > start + length:
-    behind = target
+    after = target
   else:
-    behind = min(length + target, n)
+    after = min(length + target, n)
   if target >= start:
-    for item in range(start + length, behind):
+    for item in range(start + length, after):
       out[position] = items[item]
       position += 1
   for item in range(start, start + length):
@@ -220,8 +220,8 @@ def _shift(items, out, n, start, length, target):
     for item in range(target, start):
       out[position] = items[item]
       position += 1
-    behind = start + length
-  for item in range(behind, n):
+    after = start + length
+  for item in range(after, n):
     out[position] = items[item]
     position += 1
 

@@ -47,7 +47,7 @@ def tokenized(
     lowercase: whether to fold case first.
 
   Raises:
-    ValueError: if there is no such tokeniser.
+    ValueError: for an unknown tokeniser.
   """
   if tokenize not in TOKENIZERS:
     raise ValueError(f"no tokenizer '{tokenize}'")

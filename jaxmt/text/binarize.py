@@ -6,7 +6,7 @@ marked with `@`:
     (A c1 c2 c3 c4)  ->  (A (@A (@A c1 c2) c3) c4)
 
 In preorder the intermediate nodes of A come right after A, so the new order is
-the old one with n - 2 nodes inserted behind every node of n > 2 children, and
+the old one with n - 2 nodes inserted after every node of n > 2 children, and
 all columns follow from where each old node went. Labels that begin with `@`
 already are refused, since the inverse could not tell them apart.
 """

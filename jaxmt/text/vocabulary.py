@@ -63,7 +63,7 @@ def _fault(words: Sequence[str]) -> tuple[int, str] | None:
     if not word or _SPACE.search(word):
       return number, f"not one word: {word!r}"
     if word in seen:
-      return number, f"{word!r} stands twice"
+      return number, f"duplicate word {word!r}"
     seen[word] = number
   missing = SPECIALS[len(words)]
   return len(words), f"expected {missing}, found the end"
@@ -175,7 +175,7 @@ def from_lines(lines: Sequence[str], *, path: str | None = None) -> Vocabulary:
 
   Raises:
     InputError: naming file and line, if the special words do not come first,
-      a word is empty, contains white space, or stands twice.
+      a word is empty, contains white space, or is a duplicate.
   """
   fault = _fault(lines)
   if fault:

@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import approximations, registry, weighted
+from jaxmt.metrics import linear_bleu, registry, weighted
 from jaxmt.text.kernels import njit
 from jaxmt.tune import oracles
 from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
@@ -74,8 +74,8 @@ def candidate_costs(
   if kind == "pseudo-corpus":
     return oracles.pseudo_corpus_costs(pool, context, metric=metric)
   statistics = pool.statistics[metric].astype(np.float64)
-  constants = approximations.linearize(statistics[context].sum(0))
-  errors = approximations.linear_bleu_error(statistics, constants)
+  constants = linear_bleu.linearize(statistics[context].sum(0))
+  errors = linear_bleu.linear_bleu_error(statistics, constants)
   # One sentence moves the corpus by a share of 1 / B only.
   return errors * len(context)
 

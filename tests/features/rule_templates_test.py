@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jaxmt.errors import InputError
 from jaxmt.features import feature_keys, rule_templates, sparse
@@ -222,32 +220,3 @@ def test_names_survive_files():
 def test_wrong_templates_are_named(config, match):
   with pytest.raises(InputError, match=match):
     rule_templates.make_templates(TABLE, config)
-
-
-PRIME = 2**61 - 1
-
-
-@given(st.integers(0, PRIME - 1), st.integers(0, PRIME - 1))
-def test_multiplication_modulo_the_prime(a, b):
-  assert int(feature_keys.multiply(np.uint64(a), np.uint64(b))) == a * b % PRIME
-
-
-@given(st.lists(st.text(st.characters(exclude_characters="\n"), max_size=6)))
-def test_keys_of_joined_pieces(parts):
-  parts = [part.encode("utf-8", "ignore").decode() for part in parts]
-  pieces = feature_keys.make_pieces(parts)
-  key = np.uint64(0)
-  for place in range(len(parts)):
-    key = feature_keys.append(key, pieces.powers[place], pieces.keys[place])
-  assert int(key) == int(feature_keys.keys_of(["".join(parts)])[0])
-
-
-def test_table_of_weights():
-  rng = np.random.default_rng(0)
-  weights = {f"w{n}": float(v) for n, v in enumerate(rng.normal(size=3000))}
-  weights |= {"zero": 0.0}
-  table = feature_keys.make_table(weights)
-  keys = feature_keys.keys_of([*weights, "absent"])
-  assert len(set(keys.tolist())) == len(keys)
-  found = [feature_keys.look_up(key, table) for key in keys]
-  assert found == [*weights.values(), 0.0]

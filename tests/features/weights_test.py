@@ -46,7 +46,7 @@ def test_bad_lines_are_named(line):
 
 
 def test_a_name_twice():
-  with pytest.raises(InputError, match="twice"):
+  with pytest.raises(InputError, match="duplicate name"):
     weights.parse_weights(["a 1", "a 2"])
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.grammar import estimate, lexical, provenance, table
+from jaxmt.grammar import estimate, provenance, table
 from jaxmt.grammar.extract import extraction
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions
@@ -105,51 +105,6 @@ def test_columns_sum_to_one_over_their_condition(corpus, alpha):
     np.testing.assert_allclose(sums[np.unique(ids[take])], 1, atol=1e-5)
 
 
-@settings(max_examples=60)
-@given(rules.corpora(longest=5, most=4))
-def test_lexical_weights_equal_their_definition(corpus):
-  made = extracted(corpus).table
-  tables = reference.lexicon(corpus)
-  view = rules.readable(made)
-  for rule, ((source, target), (_, links)) in enumerate(view.items()):
-    expected = reference.lexical_weight(source, target, links, tables)
-    found = [table.feature(made, name)[rule] for name in lexical.NAMES]
-    assert found == pytest.approx(expected, abs=1e-4)
-
-
-def test_unknown_word_pairs_have_a_floor():
-  empty = lexical.estimate_lexicon(lexical.no_pairs(), source_size=4)
-  made = extracted([(("a",), ("v",), ((0, 0),))]).table
-  weights = lexical.lexical_weights(made.source, made.target, made.links, empty)
-  assert weights[0] == pytest.approx(np.log([lexical.FLOOR] * 2))
-
-
-@settings(max_examples=50)
-@given(rules.corpora(most=4), rules.hiero_options(), st.data())
-def test_provenance_gives_the_counts_back(corpus, options, data):
-  found = extracted(corpus, options=options)
-  origin, made = found.provenance, found.table
-  assert len(origin) == len(corpus)
-  ones = np.ones(len(corpus))
-  again = provenance.recount(origin, ones, size=len(made))
-  assert again.tolist() == made.counts.tolist()
-  # A weight of 0 or 2 is leaving a sentence out, or having it twice.
-  weights = data.draw(
-    st.lists(
-      st.sampled_from([0, 1, 2]), min_size=len(corpus), max_size=len(corpus)
-    )
-  )
-  weighted = provenance.recount(origin, np.array(weights), size=len(made))
-  other = [
-    pair
-    for pair, weight in zip(corpus, weights, strict=True)
-    for _ in range(weight)
-  ]
-  expected = rules.readable(extracted(other, options=options).table)
-  for rule, key in enumerate(rules.readable(made)):
-    assert weighted[rule] == expected.get(key, (0,))[0]
-
-
 @settings(max_examples=50)
 @given(rules.corpora(most=4), st.sampled_from([0.0, 0.5]), st.data())
 def test_leaving_a_sentence_out_equals_estimating_without_it(
@@ -172,19 +127,6 @@ def test_leaving_a_sentence_out_equals_estimating_without_it(
     wanted,
   )
   np.testing.assert_allclose(view, expected[wanted], atol=1e-6)
-
-
-@settings(max_examples=40)
-@given(rules.corpora(most=4), st.data())
-def test_provenance_follows_a_selection(corpus, data):
-  found = extracted(corpus)
-  size = len(found.table)
-  kept = np.array(
-    data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool
-  )
-  part = provenance.select(found.provenance, kept)
-  counts = provenance.recount(part, np.ones(len(corpus)), size=kept.sum())
-  assert counts.tolist() == found.table.counts[kept].tolist()
 
 
 def test_interpolation_is_in_probabilities():

@@ -139,7 +139,7 @@ def readable(table):
       for s in table.target[rule].tolist()
     )
     links = tuple(tuple(link) for link in table.links[rule].tolist())
-    assert (source, target) not in view, "a rule stands twice"
+    assert (source, target) not in view, "duplicate rule"
     view[source, target] = (table.counts[rule], links)
   return view
 

@@ -196,18 +196,6 @@ def test_too_small_for_discounts_names_the_order():
     estimate.estimate(sentences, words, config(2, (), False))
 
 
-def test_special_words_in_the_text():
-  lines = ["a b", "a", "c <s> b"]
-  with pytest.raises(InputError, match=r"^in\.txt:3: .*<s>") as caught:
-    text.encode_corpus(lines, path="in.txt")
-  assert caught.value.line == 3
-  skipped = text.encode_corpus(lines, skip_symbols=True)
-  plain = text.encode_corpus(["a b", "a", "c b"])
-  assert skipped[1] == plain[1]
-  np.testing.assert_array_equal(skipped[0].flat, plain[0].flat)
-  np.testing.assert_array_equal(skipped[0].offsets, plain[0].offsets)
-
-
 def test_probability_one_is_zero_in_logs():
   made = language_models.from_lines(["a b"], order=2)
   assert made.levels[0].probability[1] == 0  # <s>

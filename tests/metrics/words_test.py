@@ -87,14 +87,3 @@ def test_empty_lines_and_newlines(lines):
   again = words.look_up(table, lines)
   np.testing.assert_array_equal(again.flat, ids.flat)
   np.testing.assert_array_equal(again.offsets, ids.offsets)
-
-
-def test_code_points():
-  points = text.code_points(["a的", "", "😀\n"])
-  assert points.flat.tolist() == [97, 0x7684, 0x1F600, 10]
-  assert points.offsets.tolist() == [0, 2, 2, 4]
-
-
-def test_unknown_tokenizers_are_refused():
-  with pytest.raises(ValueError, match="no tokenizer 'x'"):
-    text.tokenized(["a"], tokenize="x")

@@ -157,8 +157,8 @@ def test_word_list_survives(lines):
     (["<pad>", "<unk>", "</s>", "<s>"], 3, "expected <s>, found '</s>'"),
     ([*vocabulary.SPECIALS, "a", ""], 6, "not one word: ''"),
     ([*vocabulary.SPECIALS, "a b"], 5, "not one word: 'a b'"),
-    ([*vocabulary.SPECIALS, "a", "b", "a"], 7, "'a' stands twice"),
-    ([*vocabulary.SPECIALS, "<s>"], 5, "'<s>' stands twice"),
+    ([*vocabulary.SPECIALS, "a", "b", "a"], 7, "duplicate word 'a'"),
+    ([*vocabulary.SPECIALS, "<s>"], 5, "duplicate word '<s>'"),
   ],
 )
 def test_bad_word_list_names_file_and_line(words, line, cause):

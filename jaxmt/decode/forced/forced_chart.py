@@ -16,7 +16,7 @@ from jaxmt.decode.forced.forced_items import (
   full,
   no_buckets,
 )
-from jaxmt.grammar.match.match_kernel import GLUE, ORDINARY
+from jaxmt.grammar.match.match_kernel import GLUE, ORDINARY, has_label
 from jaxmt.grammar.match.source_trie import TREE
 from jaxmt.grammar.table import X
 from jaxmt.text.kernels import grown_rows, njit
@@ -60,16 +60,6 @@ def _chain_spans(spans, side):
 
 
 @njit
-def _labelled(spans, item, links, label):
-  """Whether one of the constituents of a span has the label."""
-  while item >= 0:
-    if spans[item, 2] == label:
-      return True
-    item = links[item]
-  return False
-
-
-@njit
 def _apply_patterns(rows, row, found, cell, constituents, table, state, chart):
   """Applies the rules of all patterns that end where the open cell does."""
   _, ranges, kept, _, _ = found
@@ -85,7 +75,7 @@ def _apply_patterns(rows, row, found, cell, constituents, table, state, chart):
       sites[number, 1] = bounds[begin, end, 1]
     for entry in range(low, high):
       rule = kept[entry, 0]
-      if rows[row, _ROOT] == TREE and not _labelled(
+      if rows[row, _ROOT] == TREE and not has_label(
         spans, span_heads[cell[0], cell[1]], span_links, lhs[rule]
       ):
         continue

@@ -96,7 +96,7 @@ def evaluate(
   )
   lines = [own.hypothesis(config.part) for own in systems.values()]
   scored = evaluation.evaluate(references, lines, settings)
-  plan = comparison.Plan(paired=len(systems) > 1, test=config.test)
+  plan = comparison.SignificancePlan(paired=len(systems) > 1, test=config.test)
   counts = {len(row) for row in references}
   rows, signatures, statistics = [], {}, {}
   for name, result in zip(config.metrics, scored, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.grammar.extract import shards as shard_lib
-from jaxmt.grammar.extract.shards import Shard
+from jaxmt.grammar.extract.shards import AlignedShard
 from jaxmt.grammar.table import LABELS
 from jaxmt.text import bitext, files, vocabulary
 from jaxmt.text import links as link_lib
@@ -65,7 +65,7 @@ def read_vocabulary(path: str) -> tuple[Vocabulary, int]:
 
 
 def read_labels(path: str, *, binarize: bool, on_bad: OnBad) -> tuple[str, ...]:
-  """Returns the labels of a file of trees behind those every table has."""
+  """Returns the labels every table has, then those of a file of trees."""
   found: set[str] = set()
   for first, (lines,) in _chunks([path]):
     trees, _ = _parse_trees(lines, first, path, binarize, on_bad)
@@ -82,7 +82,7 @@ def read_shards(
   labels: Sequence[str] = LABELS,
   binarize: bool = False,
   on_bad: OnBad = refuse,
-) -> Iterator[Shard]:
+) -> Iterator[AlignedShard]:
   """Yields the corpus in shards of about `tokens` source words.
 
   Args:
@@ -179,7 +179,7 @@ def _parse_trees(
 ) -> tuple[Trees, np.ndarray]:
   """The trees of a chunk, and which sentences are good.
 
-  A failed parse is no fault: its sentence stays, without a tree.
+  A failed parse is not an error: its sentence stays, without a tree.
   """
 
   def parse(rows: slice, part: list[str]) -> Trees:

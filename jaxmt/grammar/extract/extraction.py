@@ -23,8 +23,8 @@ from jaxmt.grammar.extract import (
 )
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT, Emission
-from jaxmt.grammar.extract.shards import CountOptions, Extractor, Shard
-from jaxmt.grammar.extract.sorted_runs import Run
+from jaxmt.grammar.extract.shards import AlignedShard, CountOptions, Extractor
+from jaxmt.grammar.extract.sorted_runs import SortedRun
 from jaxmt.grammar.extract.static_features import StaticFeature
 from jaxmt.grammar.lexical import PairCounts
 from jaxmt.grammar.provenance import Provenance
@@ -37,7 +37,7 @@ from jaxmt.text.trees import Trees
 from jaxmt.text.vocabulary import Vocabulary
 
 
-def hiero_rules(shard: Shard, *, options: HieroOptions) -> Emission:
+def hiero_rules(shard: AlignedShard, *, options: HieroOptions) -> Emission:
   """The Hiero extractor of a shard."""
   return hiero.extract_rows(
     shard.source, shard.target, shard.links, options, first=shard.first
@@ -158,7 +158,7 @@ def extract(
 
 
 def assemble(
-  parts: Iterator[Run],
+  parts: Iterator[SortedRun],
   pairs: PairCounts,
   options: TableOptions,
 ) -> Extracted:
@@ -201,7 +201,7 @@ def assemble(
   return Extracted(table=table, provenance=origin)
 
 
-_FIELDS = dataclasses.fields(packed_rules.RuleColumns)
+_FIELDS = dataclasses.fields(packed_rules.UnpackedRules)
 
 
 def _glue(options: TableOptions) -> RuleTable:
@@ -233,7 +233,7 @@ def _columns(
 
 def write(
   path: str,
-  parts: Iterator[Run],
+  parts: Iterator[SortedRun],
   pairs: PairCounts,
   options: TableOptions,
 ) -> None:

@@ -29,8 +29,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.grammar.extract.ghkm_choices import attach, find_cuts, find_frontier
-from jaxmt.grammar.extract.ghkm_rows import row_size, write_row
-from jaxmt.grammar.extract.packed_rules import Emission
+from jaxmt.grammar.extract.packed_rules import LINK_BASE, SEP, Emission
 from jaxmt.grammar.extract.rule_buffer import (
   add_row,
   buffer_arrays,
@@ -39,7 +38,8 @@ from jaxmt.grammar.extract.rule_buffer import (
   set_shares,
   with_room,
 )
-from jaxmt.grammar.extract.shards import Shard
+from jaxmt.grammar.extract.shards import AlignedShard
+from jaxmt.grammar.table import CLOSE, Kind
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
@@ -48,6 +48,7 @@ from jaxmt.text.vocabulary import SPECIALS
 ATTACH = ("tight", "all")
 
 _FIRST_WORD = len(SPECIALS)  # rules never hold unknown words
+_TREE_TO_STRING = int(Kind.TREE_TO_STRING)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ def check_options(options: GhkmOptions) -> None:
     )
 
 
-def tree_rules(shard: Shard, *, options: GhkmOptions) -> Emission:
+def tree_rules(shard: AlignedShard, *, options: GhkmOptions) -> Emission:
   """The tree-to-string extractor of a shard.
 
   Raises:
@@ -185,7 +186,7 @@ def _extract(texts, rows, nodes, limits, fractional):
       nodes[3][low:high],
     )
     spans, free = find_frontier(tree, len(words), len(others), pairs)
-    most = row_size(tree, words, others, pairs)
+    most = _row_size(tree, words, others, pairs)
     for node in range(high - low):
       if spans[node, 0] < 0:
         continue
@@ -196,7 +197,7 @@ def _extract(texts, rows, nodes, limits, fractional):
         before = size[1]
         for variant in range(ways):
           buffer = with_room(buffer, size, most)
-          stop = write_row(
+          stop = _write_rule(
             buffer[0],
             size[0],
             (words, others, pairs),
@@ -204,8 +205,152 @@ def _extract(texts, rows, nodes, limits, fractional):
             node,
             sites,
             variants[variant],
-            (limits[2], limits[3], _FIRST_WORD),
+            (limits[2], limits[3]),
           )
           add_row(buffer, size, stop, row)
         set_shares(buffer, size, before, fractional)
   return buffer_arrays(buffer, size)
+
+
+@njit
+def _row_size(tree, words, others, links):
+  """Returns how long a row of this sentence can be."""
+  return 3 * len(words) + len(others) + 2 * len(tree[0]) + len(links) + 5
+
+
+@njit
+def _write_rule(flat, position, texts, tree, root, sites, spans, limits):
+  """Writes one rule as a row, see `packed_rules`.
+
+  Args:
+    flat: where rows are written.
+    position: where this one begins.
+    texts: source words, target words, links of the sentence.
+    tree: label, size, start, end of its nodes.
+    root: the rule's root.
+    sites: its sites in source order.
+    spans: begin and end of the target spans of root and sites, `[2 + 2 S]`.
+    limits: most source symbols, most target symbols.
+
+  Returns:
+    The end of the row, or `position` if the rule is too long or has an unknown
+    word.
+  """
+  words, others, links = texts
+  begin = position
+  # The rule's position of each word, -1 for words under a site.
+  source_place = np.full(len(words), -1, np.int32)
+  target_place = np.full(len(others), -1, np.int32)
+  # Both sides, each followed by a separator.
+  position = _write_source(flat, begin, words, tree, root, sites, source_place)
+  if position < 0 or position - begin > limits[0]:
+    return begin
+  flat[position] = SEP
+  middle = position + 1
+  position = _write_target(flat, middle, others, sites, spans, target_place)
+  if position < 0 or position - middle > limits[1]:
+    return begin
+  flat[position] = SEP
+  # Label, kind and fragment.
+  flat[position + 1] = tree[0][root]
+  flat[position + 2] = _TREE_TO_STRING
+  position = _write_fragment(flat, position + 3, words, tree, root, sites)
+  flat[position] = SEP
+  position += 1
+  # Links between words that are in the rule.
+  for link in range(len(links)):
+    one, other = source_place[links[link, 0]], target_place[links[link, 1]]
+    if one >= 0 and other >= 0:
+      flat[position] = one * LINK_BASE + other
+      position += 1
+  return position
+
+
+@njit
+def _write_source(flat, begin, words, tree, root, sites, place):
+  """Writes the source side: words, and labels of sites.
+
+  Returns:
+    Its end, or -1 if it has an unknown word; `place` is filled.
+  """
+  label, _, start, end = tree
+  position = begin
+  word = start[root]
+  site = 0
+  while word < end[root]:
+    if site < len(sites) and start[sites[site]] == word:
+      flat[position] = -1 - label[sites[site]]
+      word = end[sites[site]]
+      site += 1
+    else:
+      if words[word] < _FIRST_WORD:
+        return -1
+      place[word] = position - begin
+      flat[position] = words[word]
+      word += 1
+    position += 1
+  return position
+
+
+@njit
+def _write_target(flat, begin, others, sites, spans, place):
+  """Writes the target side: words, and numbers of sites.
+
+  Returns:
+    Its end, or -1 if it has an unknown word; `place` is filled.
+  """
+  position = begin
+  word = spans[0]
+  while word < spans[1]:
+    step = word + 1
+    symbol = others[word]
+    # A site whose span begins here stands for all of it.
+    for site in range(len(sites)):
+      if spans[2 + 2 * site] == word:
+        symbol = np.int32(-1 - site)
+        step = spans[3 + 2 * site]
+    if symbol >= 0:
+      if symbol < _FIRST_WORD:
+        return -1
+      place[word] = position - begin
+    flat[position] = symbol
+    position += 1
+    word = step
+  return position
+
+
+@njit
+def _write_fragment(flat, position, words, tree, root, sites):
+  """Writes the tree from the root down to the sites, in preorder."""
+  label, size, start, _ = tree
+  open_until = np.empty(size[root], np.int32)  # ends of the open nodes
+  depth = 0
+  site = 0
+  node = root
+  while node < root + size[root]:
+    # Close the nodes that ended before this one.
+    while depth and open_until[depth - 1] <= node:
+      flat[position] = CLOSE
+      position += 1
+      depth -= 1
+    # Open this one: a site is a leaf without a word.
+    flat[position] = -2 - label[node]
+    position += 1
+    if site < len(sites) and sites[site] == node:
+      flat[position] = CLOSE
+      position += 1
+      site += 1
+      node += size[node]
+    elif size[node] == 1:
+      flat[position] = words[start[node]]
+      flat[position + 1] = CLOSE
+      position += 2
+      node += 1
+    else:
+      open_until[depth] = node + size[node]
+      depth += 1
+      node += 1
+  for _ in range(depth):
+    flat[position] = CLOSE
+    position += 1
+  return position

@@ -31,7 +31,7 @@ _BLOCK = 12  # rows sorted by insertion before merging starts
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RuleColumns:
+class UnpackedRules:
   """The columns of `RuleTable` that a row holds; N rules."""
 
   lhs: np.ndarray
@@ -47,7 +47,7 @@ class Emission:
   """N rule occurrences, in no particular order.
 
   Attributes:
-    rows: the rules with their links, as in `rows.py`.
+    rows: the rules with their links, see `packed_rules`.
     sentences: the sentence each was found in, int32 `[N]`.
     shares: its count in units of 1 / `COUNT_UNIT`, int64 `[N]`.
   """
@@ -135,7 +135,7 @@ def _pack(
     _copy(flat, position + 1, links, link_offsets[row], link_offsets[row + 1])
 
 
-def unpack(rows: Ragged) -> RuleColumns:
+def unpack(rows: Ragged) -> UnpackedRules:
   """Returns the columns of packed rows."""
   lhs, kind, offsets = _measure(rows.flat, rows.offsets)
   flats = _unpack(rows.flat, rows.offsets, *offsets)
@@ -144,7 +144,7 @@ def unpack(rows: Ragged) -> RuleColumns:
     for flat, offset in zip(flats, offsets, strict=True)
   )
   pairs = np.stack([links.flat // LINK_BASE, links.flat % LINK_BASE], axis=1)
-  return RuleColumns(
+  return UnpackedRules(
     lhs=lhs,
     kind=kind,
     source=source,

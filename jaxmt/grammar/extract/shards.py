@@ -18,7 +18,7 @@ import numpy as np
 from jaxmt.grammar import lexical
 from jaxmt.grammar.extract import sorted_runs
 from jaxmt.grammar.extract.packed_rules import Emission, field_end
-from jaxmt.grammar.extract.sorted_runs import Run
+from jaxmt.grammar.extract.sorted_runs import SortedRun
 from jaxmt.grammar.lexical import PairCounts
 from jaxmt.grammar.table import LABELS, slice_rows
 from jaxmt.runtime import runner as runner_lib
@@ -35,7 +35,7 @@ _PAIRS_WAITING = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Shard:
+class AlignedShard:
   """B word-aligned sentence pairs.
 
   Attributes:
@@ -54,7 +54,7 @@ class Shard:
   trees: Trees | None = None
 
 
-Extractor = Callable[[Shard], Emission]
+Extractor = Callable[[AlignedShard], Emission]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,14 +88,14 @@ def split(
   trees: Trees | None = None,
   tokens: int = _TOKENS_PER_SHARD,
   first: int = 0,
-) -> Iterator[Shard]:
+) -> Iterator[AlignedShard]:
   """Cuts sentence pairs into shards of about `tokens` source words."""
   start = 0
   while start < len(source):
     limit = source.offsets[start] + tokens
     stop = int(np.searchsorted(source.offsets, limit, side="right")) - 1
     stop = min(max(stop, start + 1), len(source))
-    yield Shard(
+    yield AlignedShard(
       first=first + start,
       source=slice_rows(source, start, stop),
       target=slice_rows(target, start, stop),
@@ -122,8 +122,8 @@ def relabel(trees: Trees, labels: Sequence[str]) -> Trees:
 
 
 def map_shard(
-  shard: Shard, *, extractors: Sequence[Extractor], provenance: bool
-) -> tuple[Run, PairCounts]:
+  shard: AlignedShard, *, extractors: Sequence[Extractor], provenance: bool
+) -> tuple[SortedRun, PairCounts]:
   """Counts the rules and the linked words of one shard."""
   found = [
     sorted_runs.make_run(extractor(shard), provenance=provenance)
@@ -134,12 +134,12 @@ def map_shard(
 
 
 def count_rules(
-  shards: Iterable[Shard],
+  shards: Iterable[AlignedShard],
   extractors: Sequence[Extractor],
   *,
   options: CountOptions,
   runner: Runner,
-) -> tuple[Iterator[Run], PairCounts]:
+) -> tuple[Iterator[SortedRun], PairCounts]:
   """Counts the rules of a corpus.
 
   Args:
@@ -176,7 +176,7 @@ def _number_of_parts(nbytes: int, options: CountOptions, runner: Runner) -> int:
   return max(-(-nbytes // size), 2 * runner.workers)
 
 
-def _reduce_part(slices: Sequence[Run], *, min_count: int) -> Run:
+def _reduce_part(slices: Sequence[SortedRun], *, min_count: int) -> SortedRun:
   return sorted_runs.settle(sorted_runs.merge(slices), min_count=min_count)
 
 
@@ -185,12 +185,12 @@ class _RunStore:
 
   def __init__(self, options: CountOptions):
     self._options = options
-    self._pending: list[Run] = []
+    self._pending: list[SortedRun] = []
     self._pending_bytes = 0
-    self._spilled: list[Run] = []
+    self._spilled: list[SortedRun] = []
     self.nbytes = 0
 
-  def add(self, run: Run) -> None:
+  def add(self, run: SortedRun) -> None:
     self._pending.append(run)
     self._pending_bytes += run.nbytes
     self.nbytes += run.nbytes
@@ -204,11 +204,13 @@ class _RunStore:
       self._spilled.append(sorted_runs.from_arrays(arrays))
       self._pending, self._pending_bytes = [], 0
 
-  def all_runs(self) -> list[Run]:
+  def all_runs(self) -> list[SortedRun]:
     return self._spilled + self._pending
 
 
-def _cut(all_runs: Sequence[Run], parts: int) -> Iterator[list[Run]]:
+def _cut(
+  all_runs: Sequence[SortedRun], parts: int
+) -> Iterator[list[SortedRun]]:
   """Cuts runs at common source sides into slices that belong together."""
   filled = [run for run in all_runs if len(run)]
   if not filled:
@@ -227,11 +229,11 @@ def _cut(all_runs: Sequence[Run], parts: int) -> Iterator[list[Run]]:
       yield pieces
 
 
-def _find(run: Run, key: np.ndarray) -> int:
+def _find(run: SortedRun, key: np.ndarray) -> int:
   return int(sorted_runs.lower_bound(run.rows.flat, run.rows.offsets, key))
 
 
-def _splitters(filled: Sequence[Run], parts: int) -> list[np.ndarray]:
+def _splitters(filled: Sequence[SortedRun], parts: int) -> list[np.ndarray]:
   """Source sides (with their SEP) that cut the runs into about equal parts.
 
   Each run gives evenly spaced samples; where the cuts are does not change what

@@ -19,11 +19,11 @@ from jaxmt.text.ragged import Ragged, row_offsets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class SortedRun:
   """N distinct rows in order.
 
   Attributes:
-    rows: the rules, as in `rows.py`.
+    rows: the rules, see `packed_rules`.
     shares: their counts in units of 1 / `packed_rules.COUNT_UNIT`, int64 `[N]`.
     occurrences: how often each was found, int64 `[N]`.
     sentences: where, int32 in N rows; all empty without provenance.
@@ -45,7 +45,7 @@ class Run:
     return sum(array.nbytes for array in to_arrays(self).values())
 
 
-def to_arrays(run: Run) -> dict[str, np.ndarray]:
+def to_arrays(run: SortedRun) -> dict[str, np.ndarray]:
   """Returns a run's arrays by name."""
   return {
     "rows": run.rows.flat,
@@ -58,9 +58,9 @@ def to_arrays(run: Run) -> dict[str, np.ndarray]:
   }
 
 
-def from_arrays(arrays: dict[str, np.ndarray]) -> Run:
+def from_arrays(arrays: dict[str, np.ndarray]) -> SortedRun:
   """Returns the run with the arrays that `to_arrays` gave."""
-  return Run(
+  return SortedRun(
     rows=Ragged(flat=arrays["rows"], offsets=arrays["row_offsets"]),
     shares=arrays["shares"],
     occurrences=arrays["occurrences"],
@@ -71,7 +71,7 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Run:
   )
 
 
-def make_run(emission: Emission, *, provenance: bool) -> Run:
+def make_run(emission: Emission, *, provenance: bool) -> SortedRun:
   """Counts rule occurrences.
 
   Args:
@@ -93,7 +93,7 @@ def make_run(emission: Emission, *, provenance: bool) -> Run:
   else:
     offsets = np.zeros(len(order) + 1, np.int64)
     sentences, parts = np.zeros(0, np.int32), np.zeros(0, np.int64)
-  return Run(
+  return SortedRun(
     rows=rows_lib.take(distinct, order),
     shares=_tally(ids, emission.shares, len(order)),
     occurrences=np.bincount(ids, minlength=len(order)),
@@ -135,12 +135,12 @@ def _by_row(ids, sentences, shares, size):
   return offsets, kept, parts
 
 
-def slice_run(run: Run, start: int, stop: int) -> Run:
+def slice_run(run: SortedRun, start: int, stop: int) -> SortedRun:
   """Returns rows `start` to `stop` of a run, without copying their data."""
   sentences = slice_rows(run.sentences, start, stop)
   first = run.sentences.offsets[start]
   last = run.sentences.offsets[stop]
-  return Run(
+  return SortedRun(
     rows=slice_rows(run.rows, start, stop),
     shares=run.shares[start:stop],
     occurrences=run.occurrences[start:stop],
@@ -149,7 +149,7 @@ def slice_run(run: Run, start: int, stop: int) -> Run:
   )
 
 
-def merge(runs: Sequence[Run]) -> Run:
+def merge(runs: Sequence[SortedRun]) -> SortedRun:
   """Merges runs into one; equal rows add up. Needs at least one run."""
   if len(runs) == 1:
     return runs[0]
@@ -162,7 +162,7 @@ def merge(runs: Sequence[Run]) -> Run:
   # The same selection for both arrays of (sentence, share) pairs.
   parts = rows_lib.take(Ragged(flat=parts, offsets=sentences.offsets), order)
   sentences = rows_lib.take(sentences, order)
-  return Run(
+  return SortedRun(
     rows=rows_lib.take(rows, order[starts[:-1]]),
     shares=_sums([run.shares for run in runs], order, starts),
     occurrences=_sums([run.occurrences for run in runs], order, starts),
@@ -177,7 +177,7 @@ def _sums(parts, order, starts) -> np.ndarray:
   return np.add.reduceat(np.concatenate(parts)[order], starts[:-1])
 
 
-def settle(run: Run, *, min_count: int = 1) -> Run:
+def settle(run: SortedRun, *, min_count: int = 1) -> SortedRun:
   """Makes the variants of a rule with different links one rule.
 
   The most frequent links stay, of equally frequent ones the first in order.
@@ -197,7 +197,7 @@ def settle(run: Run, *, min_count: int = 1) -> Run:
   kept = np.flatnonzero(keep)
   whole = Ragged(flat=run.sentences.flat, offsets=run.sentences.offsets[starts])
   parts = Ragged(flat=run.sentence_shares, offsets=whole.offsets)
-  return Run(
+  return SortedRun(
     rows=rows_lib.take(run.rows, best[kept]),
     shares=_sums([run.shares], order, starts)[kept],
     occurrences=found[kept],

@@ -32,10 +32,10 @@ CAUSES = {
   EMPTY: "empty source side",
   SITES: "the non-terminals of the two sides do not correspond",
   LABEL: "unknown label: the target side's is not the source side's",
-  FEATURE: "a feature is no number, or too few or many of them",
+  FEATURE: "a feature is not a number, or there are too few or too many",
   LINK: "a word link is malformed or points outside the rule",
   TREE: "unbalanced or malformed tree fragment",
-  COUNT: "a count is no number",
+  COUNT: "a count is not a number",
 }
 MOST_FEATURES = 4096  # columns are dense
 

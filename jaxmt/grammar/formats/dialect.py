@@ -14,7 +14,7 @@ from jaxmt.grammar.table import Kind, RuleTable
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Whole:
-  """What writing some rules needs to know of the whole table.
+  """Properties of the whole table that writing a part of it needs.
 
   Attributes:
     all_trees: whether every rule has a tree fragment.
@@ -27,7 +27,7 @@ class Whole:
 
 
 def describe(table: RuleTable) -> Whole:
-  """Returns what there is to know of a table."""
+  """Returns the properties of a table."""
   totals = None
   if table.counts.any():
     groups = estimate.group_rules(table)

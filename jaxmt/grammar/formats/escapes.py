@@ -38,7 +38,7 @@ def escape(text: str, characters: str) -> str:
 
 
 def escape_word(word: str, characters: str = "") -> str:
-  """Returns a word so that it is no bracketed token and no field separator.
+  """Escapes a word that would read as a bracketed token or field separator.
 
   Args:
     word: any word.

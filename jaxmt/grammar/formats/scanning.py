@@ -39,7 +39,7 @@ class Lines:
 
   Attributes:
     data: the text, uint8 `[B]`.
-    starts: first byte of each token that is no separator, int64 `[T]`.
+    starts: first byte of each token except separators, int64 `[T]`.
     ends: one past its last byte, int64 `[T]`.
     field: the field it stands in, int8 `[T]`.
     row: the rule it belongs to, int32 `[T]`.
@@ -155,7 +155,7 @@ def intern_tokens(
 
 
 def merge_rows(one: Tokens, other: Tokens) -> Tokens:
-  """Lays each row of `other` behind the same row of `one`."""
+  """Appends each row of `other` to the same row of `one`."""
   rows = np.concatenate([one.rows, other.rows])
   order = np.argsort(rows, kind="stable")
   return Tokens(

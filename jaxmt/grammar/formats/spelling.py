@@ -157,7 +157,7 @@ def drop_rows(pieces: Ragged, drop: np.ndarray) -> Ragged:
 def number_pieces(
   speller: Speller, values: np.ndarray, write: Callable[[np.float32], str]
 ) -> np.ndarray:
-  """Returns the pieces of numbers (with a space behind), like `values`."""
+  """Returns the pieces of numbers (with a space after each), like `values`."""
   distinct, inverse = np.unique(values, return_inverse=True)
   first = speller.pool.add([write(value) + " " for value in distinct])
   return first + inverse.reshape(values.shape)

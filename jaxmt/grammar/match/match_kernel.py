@@ -1,19 +1,14 @@
-"""The compiled part of `match`: trie walk, bounds, per-cell limits.
+"""The compiled part of `matching`: trie walk, bounds, per-cell limits.
 
-Counters that are passed on begin as `np.int64(0)`: a literal 0 would have the
-functions they are passed to compiled twice.
+Written to be compiled fast, since that is much of a cold start: loops instead
+of assignments to slices, a sort of our own, and counters that begin as
+`np.int64(0)` (a literal 0 would have the functions they are passed to compiled
+twice).
 """
 
 import numpy as np
 
 from jaxmt.grammar.match import source_trie as tries
-from jaxmt.grammar.match.match_rows import (
-  by_falling_value,
-  clear_row,
-  copy_row,
-  largest,
-  offer,
-)
 from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
 from jaxmt.text.kernels import grown, grown_rows, njit
 
@@ -99,8 +94,15 @@ def _push(stack, top, entry, node, begin, end):
 
 
 @njit
-def _labelled(spans, item, links, label):
-  """Whether one of the constituents in a chain has the label."""
+def has_label(spans, item, links, label):
+  """Whether one of the constituents of a span has the label.
+
+  Args:
+    spans: begin, end, label of the sentence's constituents.
+    item: the first constituent of the span, -1 for none.
+    links: the next one of the same span, -1 for none.
+    label: the label.
+  """
   while item >= 0:
     if spans[item, 2] == label:
       return True
@@ -134,7 +136,7 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
         bound = total + np.float64(scores[rule])
         if size == len(heap) and bound <= heap[0]:
           break  # rules stand best first: none of the rest gets in
-        if tree and not _labelled(spans, span_item, span_links, lhs[rule]):
+        if tree and not has_label(spans, span_item, span_links, lhs[rule]):
           offered -= 1
           continue
         size = offer(heap, items, size, bound, rule, item)
@@ -209,17 +211,40 @@ def _write_glue(out, filled, size, heap, items, end, side, cell_of, glue_cell):
 def _sentence(
   text, copies, spans, grammar, lhs, scores, glue, limits, copy_all, base
 ):
-  """One sentence's cells and applications; cells are numbered from `base`."""
+  """Returns one sentence's cells and applications.
+
+  A span (begin, end) is number `begin * side + end`.
+
+  Args:
+    text: word ids.
+    copies: which copied word each token is.
+    spans: constituents: begin, end, label.
+    grammar: the trie and its ranked rules, see `match_batch`.
+    lhs: labels of the rules.
+    scores: of the rules, the goal and the copied words.
+    glue: the two glue rules.
+    limits: longest span, most applications of a cell, most sites.
+    copy_all: whether known words are copied too.
+    base: the number of the first cell.
+
+  Returns:
+    `(cells, applications, dropped)`: begin, end, category and end of the
+    applications of each cell; rule and cells of the sites of each application;
+    how many applications did not fit.
+  """
   span, limit, width = limits
   length = len(text)
   side = length + 1
+  # Pattern matches and constituents, chained by their span.
   found, count = _walk(text, spans, grammar, span, width)
   heads, links = _chains(found, count, side)
   span_heads, span_links = _chains(spans, len(spans), side)
+  # By span: the best score inside, and the cell; for glue cells by end.
   inside = np.full(side * side, _NONE, np.float64)
   cell_of = np.full(side * side, -1, np.int32)
   glue_inside = np.full(side, _NONE, np.float64)
   glue_cell = np.full(side, -1, np.int32)
+  # The applications of the cell at hand, and all cells and applications.
   heap = np.empty(limit, np.float64)
   items = np.empty((limit, 2), np.int32)
   cells = np.empty((64, 4), np.int32)  # begin, end, category, filled
@@ -235,14 +260,16 @@ def _sentence(
     for begin in range(first, last):
       cells = grown_rows(cells, num_cells + 1)
       out = grown_rows(out, filled + limit)
-      if size_of > length:  # glue or goal
+      if size_of > length:
         cells[num_cells, 0], cells[num_cells, 1] = 0, begin
         if size_of == length + 2:
+          # The goal: the glue cell of the whole sentence.
           cells[num_cells, 2] = GOAL
           clear_row(out, filled)
           out[filled, 0], out[filled, 1] = len(lhs), glue_cell[begin]
           filled += 1
         else:
+          # A glue cell: the words up to `begin`, cut at every place.
           cells[num_cells, 2] = GLUE
           size, offered = _glued(
             begin, side, inside, glue_inside, glue, scores, heap, items
@@ -255,6 +282,7 @@ def _sentence(
           glue_inside[begin] = best
           glue_cell[begin] = base + num_cells
       else:
+        # An ordinary cell: rules whose patterns match its span, best first.
         place = begin * side + begin + size_of
         size, offered = _ordinary(
           heads[place],
@@ -267,6 +295,7 @@ def _sentence(
           heap,
           items,
         )
+        # A single word that no rule translates is copied.
         if size_of == 1:
           node = tries.step(grammar[0], grammar[1], LEXICAL, text[begin])
           known = node >= 0 and grammar[3][node + 1] > grammar[3][node]
@@ -276,7 +305,7 @@ def _sentence(
             size = offer(heap, items, size, bound, np.int32(rule), np.int32(-1))
             offered += 1
         if size == 0:
-          continue
+          continue  # no cell
         dropped += offered - size
         inside[place] = largest(heap, size)
         filled = _write_ordinary(
@@ -304,7 +333,7 @@ def match_batch(
   limits,
   copy_all,
 ):
-  """The whole batch; see `match.match`."""
+  """Returns the cells and applications of a batch; see `matching.match`."""
   batch = len(offsets) - 1
   goal = np.full(batch, -1, np.int32)
   dropped = np.zeros(batch, np.int64)
@@ -351,3 +380,84 @@ def match_batch(
       dropped,
     ),
   )
+
+
+@njit
+def copy_row(out, place, rows, row):
+  """Copies a row of one array to a row of another."""
+  for column in range(rows.shape[1]):
+    out[place, column] = rows[row, column]
+
+
+@njit
+def clear_row(out, row):
+  """Sets a row to -1."""
+  for column in range(out.shape[1]):
+    out[row, column] = -1
+
+
+@njit
+def by_falling_value(values, size):
+  """Places of the first `size` values, largest first, equal ones in order."""
+  order = np.arange(size)
+  sorted_values = values[:size].copy()
+  gap = size
+  while gap > 1:  # Shell's sort: short to compile, fast for some hundreds
+    gap = max((5 * gap - 1) // 11, 1)
+    for last in range(gap, size):
+      item, value = order[last], sorted_values[last]
+      place = last
+      while place >= gap:
+        other = sorted_values[place - gap]
+        if other > value or (other == value and order[place - gap] < item):
+          break
+        sorted_values[place] = other
+        order[place] = order[place - gap]
+        place -= gap
+      order[place], sorted_values[place] = item, value
+  return order
+
+
+@njit
+def largest(values, size):
+  """The largest of the first `size` values, -inf of none."""
+  found = -np.inf
+  for place in range(size):
+    found = max(found, values[place])
+  return found
+
+
+@njit
+def offer(heap, items, size, bound, rule, source):
+  """Puts one application into a min-heap that keeps the best.
+
+  Equal bounds leave the earlier application in place.
+  """
+  if size < len(heap):
+    place = size
+    size += 1
+    while place:
+      parent = (place - 1) >> 1
+      if heap[parent] <= bound:
+        break
+      heap[place] = heap[parent]
+      items[place, 0], items[place, 1] = items[parent, 0], items[parent, 1]
+      place = parent
+  elif bound > heap[0]:
+    place = 0
+    while True:
+      below = 2 * place + 1
+      if below >= size:
+        break
+      if below + 1 < size and heap[below + 1] < heap[below]:
+        below += 1
+      if heap[below] >= bound:
+        break
+      heap[place] = heap[below]
+      items[place, 0], items[place, 1] = items[below, 0], items[below, 1]
+      place = below
+  else:
+    return size
+  heap[place] = bound
+  items[place, 0], items[place, 1] = rule, source
+  return size

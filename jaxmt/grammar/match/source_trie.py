@@ -95,7 +95,7 @@ def slot(keys, key):
 
 @njit
 def step(keys, children, node, symbol):
-  """The node behind edge `symbol` of `node`, or -1. Sites are `SITE`."""
+  """The node that edge `symbol` of `node` leads to, or -1. Sites are `SITE`."""
   key = (np.int64(node) << 32) | (np.int64(symbol) + np.int64(1 << 30))
   place = slot(keys, key)
   return children[place] if keys[place] == key else np.int32(-1)

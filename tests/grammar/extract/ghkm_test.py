@@ -243,7 +243,7 @@ def test_trees_must_fit():
     )
   with pytest.raises(ValueError, match="need trees"):
     ghkm.tree_rules(
-      shards.Shard(first=0, source=source, target=target, links=links),
+      shards.AlignedShard(first=0, source=source, target=target, links=links),
       options=WIDE,
     )
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jaxmt.align import lexicon
 from jaxmt.grammar import lexical
-from jaxmt.grammar.extract import extraction, shards, sorted_runs
+from jaxmt.grammar.extract import extraction, shards
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions
 from jaxmt.grammar.table import LABELS
@@ -144,25 +144,6 @@ def test_word_pairs_add_up(corpus, tokens):
   other = lexicon.from_links(source, target, links, source_size=size)
   for name, array in lexicon.to_values(table).items():
     assert array.tolist() == getattr(other, name).tolist()
-
-
-def test_bounds_are_found_in_a_run():
-  source, target, links = rules.encode(rules.random_corpus(5))
-  shard = next(shards.split(source, target, links))
-  run, _ = shards.map_shard(
-    shard,
-    extractors=[
-      functools.partial(extraction.hiero_rules, options=HieroOptions())
-    ],
-    provenance=False,
-  )
-  lists = [run.rows[row].tolist() for row in range(len(run))]
-  for row in range(0, len(run), 7):
-    for key in (lists[row], lists[row][:2], [*lists[row], 5]):
-      found = sorted_runs.lower_bound(
-        run.rows.flat, run.rows.offsets, np.array(key, np.int32)
-      )
-      assert found == sum(other < key for other in lists)
 
 
 _RAY = """

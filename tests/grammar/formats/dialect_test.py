@@ -1,12 +1,9 @@
-import math
-
-import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.grammar import formats, validation
 from jaxmt.grammar import table as table_lib
-from jaxmt.grammar.table import Kind, rule_text
+from jaxmt.grammar.table import rule_text
 from jaxmt.text import files
 
 
@@ -30,50 +27,6 @@ def values(table, rule):
 GLUE = ["S -> X0 | X0", "S -> S0 X1 | S0 X1", "X -> <unk> | <unk>"]
 
 
-def test_cdec(tmp_path):
-  table = read(
-    tmp_path,
-    "cdec",
-    "# a comment",
-    "[X] ||| eat [X,1] ||| [1] essen ||| Cost=0.25 Count=2 ||| 0-1",
-    "",
-    "[NP] ||| [X] b [Y] ||| [2] c [1] ||| 0.5 1.5",
-    "[X] ||| a ||| ||| Cost=1;PhraseModel_1=3",
-    "[X] ||| a ||| b",
-  )
-  assert texts(table) == [
-    "X -> eat X0 | X0 essen",
-    "NP -> X0 b Y1 | Y1 c X0",
-    "X -> a | ",
-    "X -> a | b",
-    *GLUE,
-  ]
-  expected = {"Cost": 0.25, "Count": 2.0}
-  assert {k: v for k, v in values(table, 0).items() if v} == expected
-  expected = {"PhraseModel_0": 0.5, "PhraseModel_1": 1.5}
-  assert {k: v for k, v in values(table, 1).items() if v} == expected
-  expected = {"Cost": 1, "PhraseModel_1": 3}
-  assert {k: v for k, v in values(table, 2).items() if v} == expected
-  assert table.links[0].tolist() == [[0, 1]]
-  # What the decoder adds: Glue for joining, PassThrough for copying.
-  assert {k: v for k, v in values(table, 4).items() if v} == {}
-  assert {k: v for k, v in values(table, 5).items() if v} == {"Glue": 1}
-  assert {k: v for k, v in values(table, 6).items() if v} == {"PassThrough": 1}
-
-
-def test_cdec_numbers_bare_values_among_all(tmp_path):
-  table = read(tmp_path, "cdec", "[X] ||| a ||| b ||| Cost=1 2")
-  assert values(table, 0)["PhraseModel_1"] == 2
-
-
-def test_cdec_trees(tmp_path):
-  line = "(VP (VBD was) (VP-C [VBN] (PP (IN by) [NP]))) ||| bei [2] [1]"
-  table = read(tmp_path, "cdec", f"{line} ||| R3=1 ||| 0-0")
-  assert texts(table)[0] == "VP -> was VBN0 by NP1 | bei NP1 VBN0"
-  assert table.kind[0] == Kind.TREE_TO_STRING
-  assert formats.to_lines(table, "cdec") == [f"{line} ||| R3=1 ||| 0-0"]
-
-
 def test_per_sentence_grammars(tmp_path):
   paths = []
   for number, lines in enumerate(
@@ -86,145 +39,6 @@ def test_per_sentence_grammars(tmp_path):
   assert texts(table) == ["X -> a | b", "X -> c | d", "X -> c | d", *GLUE]
   assert table.feature_names == ("p", "q", "Glue", "PassThrough")
   assert values(table, 1)["q"] == 2
-
-
-def test_joshua_turns_the_sign_of_values_without_name(tmp_path):
-  line = "[X] ||| me llaman ||| call me ||| 1.5 0 Lex=2 ||| 0-1 1-0"
-  table = read(tmp_path, "joshua", line)
-  assert texts(table) == ["X -> me llaman | call me", *GLUE]
-  assert values(table, 0)["tm_pt_0"] == -1.5
-  assert values(table, 0)["Lex"] == 2
-  assert formats.to_lines(table, "joshua") == [line]
-
-
-def test_joshua_leaves_the_sign_of_named_values(tmp_path):
-  table = read(
-    tmp_path,
-    "joshua",
-    "[X] ||| a ||| b ||| 1.5",
-    "[X] ||| a ||| c ||| tm_pt_0=2",
-  )
-  assert table_lib.feature(table, "tm_pt_0")[:2].tolist() == [-1.5, 2]
-
-
-def test_joshua_glue_file(tmp_path):
-  grammar, glue = str(tmp_path / "grammar"), str(tmp_path / "glue")
-  files.write_lines(
-    grammar,
-    [
-      "[NP] ||| la [NN,1] ||| the [NN,1] ||| 0.5 ||| 0-0",
-      "[S] ||| [NP,1] [VP,2] ||| [NP,1] [VP,2] ||| 1 |||",
-      "[S] ||| [S,1] [X,2] y ||| [S,1] [X,2] z ||| 1 |||",
-    ],
-  )
-  files.write_lines(glue, formats.glue_lines("joshua"))
-  table = formats.read_all([grammar, glue], "joshua")
-  alone = formats.read(grammar, "joshua")
-  assert sorted(texts(table)) == sorted(texts(alone))
-  assert [kind for kind in table.kind if kind == Kind.GLUE] == [0, 0]
-  for one in (table, alone):
-    for rule in np.flatnonzero(one.kind == Kind.GLUE).tolist():
-      assert values(one, rule)["tm_glue_0"] == 1
-      assert values(one, rule).get("tm_pt_0", 0) == 0
-  assert formats.to_lines(table, "joshua") == files.read_lines(grammar)
-
-
-def test_moses_hiero(tmp_path):
-  line = (
-    "do not [X][X] [X] ||| n' [X][X] pas [X] ||| 0.5 1 0.25"
-    " ||| 0-0 1-2 2-1 ||| 8 4 2"
-  )
-  table = read(tmp_path, "moses", line)
-  assert texts(table) == ["X -> do not X0 | n' X0 pas", *GLUE]
-  assert values(table, 0)["TranslationModel0_0"] == pytest.approx(math.log(0.5))
-  assert values(table, 0)["TranslationModel0_1"] == 0
-  assert table.counts[0] == 2
-  assert table.links[0].tolist() == [[0, 0], [1, 2]]  # of words only
-  # The counts of the sides are those of this table.
-  written = line.replace("8 4 2", "2 2 2")
-  assert formats.to_lines(table, "moses") == [written]
-
-
-def test_moses_reorders_by_links(tmp_path):
-  table = read(
-    tmp_path,
-    "moses",
-    "[X][A] w [X][B] [X] ||| [X][B] v [X][A] [C] ||| 1 ||| 0-2 2-0 1-1",
-    "[NP][X] w [VP] ||| v [NP][X] [X] ||| 0 ||| 0-1 1-0 ||| ||| f 2 g -1",
-  )
-  assert texts(table)[:2] == ["C -> A0 w B1 | B1 v A0", "VP -> NP0 w | v NP0"]
-  assert table.kind[:2].tolist() == [Kind.HIERO, Kind.TREE_TO_STRING]
-  assert values(table, 1)["TranslationModel0_0"] == -100  # no ln 0
-  assert values(table, 1)["TranslationModel0_f"] == 2
-  assert values(table, 1)["TranslationModel0_g"] == -1
-  assert formats.to_lines(table, "moses")[0].startswith("[X][A] w [X][B] [X]")
-  assert formats.to_lines(table, "moses")[1].startswith(
-    "[NP][X] w [VP] ||| v [NP][X] [X] ||| "
-  )
-
-
-def test_moses_phrases(tmp_path):
-  line = "casa ||| house ||| 0.7 0.75 ||| 0-0 |||"
-  table = read(tmp_path, "moses-phrases", line)
-  assert texts(table) == ["X -> casa | house", *GLUE]
-  assert formats.to_lines(table, "moses-phrases") == [line]
-  assert formats.to_lines(table, "moses") == [
-    "casa [X] ||| house [X] ||| 0.7 0.75 ||| 0-0 |||"
-  ]
-  hiero = read(tmp_path, "moses", "a [X][X] [X] ||| [X][X] b [X] ||| 1 ||| 1-0")
-  with pytest.raises(ValueError, match="phrase table"):
-    formats.to_lines(hiero, "moses-phrases")
-
-
-def test_moses_glue_file(tmp_path):
-  grammar, glue = str(tmp_path / "grammar"), str(tmp_path / "glue")
-  files.write_lines(grammar, ["a [X] ||| b [X] ||| 0.5 0.25 ||| 0-0 |||"])
-  files.write_lines(glue, formats.glue_lines("moses"))
-  table = formats.read_all([grammar, glue], "moses")
-  alone = formats.read(grammar, "moses")
-  assert sorted(texts(table)) == sorted(texts(alone))
-  for one in (table, alone):
-    for rule in np.flatnonzero(one.kind == Kind.GLUE).tolist():
-      found = {k: v for k, v in values(one, rule).items() if v}
-      assert found == {"TranslationModel1": pytest.approx(math.log(2.718))}
-  assert formats.to_lines(table, "moses") == files.read_lines(grammar)
-
-
-def test_travatar(tmp_path):
-  lines = [
-    '"eat" "two" x0:X @ X ||| "futatsu" x0:X "wo" @ X'
-    " ||| Pegf=0.02 ppen=2.718 ||| 3 3 3 ||| 0-2 1-0",
-    'vp ( vbd ( "ate" ) x0:np ) ||| x0:np "ass" @ vp'
-    " ||| Pegf=-1 ppen=0 ||| 1 1 1 ||| 0-1",
-  ]
-  table = read(tmp_path, "travatar", *lines)
-  assert texts(table) == [
-    "X -> eat two X0 | futatsu X0 wo",
-    "vp -> ate np0 | np0 ass",
-    *GLUE,
-  ]
-  assert table.kind[:2].tolist() == [Kind.HIERO, Kind.TREE_TO_STRING]
-  assert values(table, 0)["Pegf"] == np.float32(0.02)
-  assert table.counts[:2].tolist() == [3, 1]
-  assert {k: v for k, v in values(table, 3).items() if v} == {"glue": 1}
-  assert {k: v for k, v in values(table, 4).items() if v} == {"unk": 1}
-  assert formats.to_lines(table, "travatar") == lines
-
-
-def test_travatar_sites_in_any_order_and_target_labels(tmp_path):
-  table = read(
-    tmp_path,
-    "travatar",
-    's ( x1:np vp ( x0:vb ) ) ||| x0:other "w" x1:np @ s ||| p=1',
-    "x1:A x0:B @ C ||| x0:B x1:A @ C |||",
-  )
-  assert texts(table)[:2] == ["s -> np0 vb1 | vb1 w np0", "C -> A0 B1 | B1 A0"]
-
-
-def test_travatar_glue_file(tmp_path):
-  table = read(tmp_path, "travatar", *formats.glue_lines("travatar"))
-  assert sorted(texts(table)) == sorted(GLUE)
-  assert formats.to_lines(table, "travatar") == []
 
 
 def test_own_table_in_every_dialect(tmp_path):

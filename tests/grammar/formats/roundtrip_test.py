@@ -6,10 +6,9 @@ import pytest
 
 from jaxmt.grammar import formats, validation
 from jaxmt.grammar import table as table_lib
-from jaxmt.grammar.formats import escapes
 from jaxmt.text import files
 from tests import util
-from tests.grammar.formats.formats_rules import WORDS, plain, tables
+from tests.grammar.formats.formats_rules import plain, tables
 
 
 def reread(table, dialect):
@@ -103,19 +102,6 @@ def test_travatar_trees(table):
   back, lines, again = reread(table, "travatar")
   assert sorted(map(repr, plain(back))) == sorted(map(repr, plain(table)))
   assert again == lines
-
-
-def test_words_stay_as_they_are_if_they_can():
-  for word in ("a", "&#91;", "[", "]", "|", "||", "(", "\\", "a,b", "[x"):
-    assert escapes.escape_word(word) == word
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_escapes(word):
-  hard = escapes.escape(word, '()[],|"@x')
-  assert not set(hard) & set('()[],|"@x')
-  for written in (hard, escapes.escape_word(word), escapes.escape_label(word)):
-    assert escapes.unescape(written) == word
 
 
 @pytest.mark.parametrize("dialect", formats.DIALECTS)

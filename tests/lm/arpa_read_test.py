@@ -1,12 +1,9 @@
 import gzip
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from jaxmt.errors import InputError
-from jaxmt.lm import arpa_parse, arpa_read, arpa_write
+from jaxmt.lm import arpa_read
 from jaxmt.text import files
 from tests.lm import language_models
 
@@ -37,29 +34,6 @@ def written(tmp_path, content, name="x.arpa"):
   path = tmp_path / name
   path.write_bytes(content.encode() if isinstance(content, str) else content)
   return str(path)
-
-
-@pytest.mark.parametrize(
-  "name",
-  [
-    "market.1.arpa",
-    "market.3.arpa",
-    "market.4.prune112.fallback.arpa",
-    "market.6.prune01.fallback.arpa",
-  ],
-)
-def test_read_and_write_give_the_same_bytes(tmp_path, name):
-  content = (language_models.TESTDATA / name).read_bytes()
-  copy = str(tmp_path / "copy.arpa")
-  arpa_write.write_arpa(copy, language_models.read(name))
-  assert files.read_bytes(copy) == content
-
-
-def test_files_of_other_toolkits_settle_after_one_round(tmp_path):
-  first, second = str(tmp_path / "1.arpa"), str(tmp_path / "2.arpa")
-  arpa_write.write_arpa(first, language_models.read("srilm.arpa"))
-  arpa_write.write_arpa(second, arpa_read.read_arpa(first))
-  assert files.read_bytes(first) == files.read_bytes(second)
 
 
 def test_gzip_and_blocks_of_any_size(tmp_path, monkeypatch):
@@ -147,11 +121,11 @@ BAD = [
   (GOOD.replace("a\t-0.25", "a\tinf"), 9, "bad back-off"),
   (GOOD.replace("a\t-0.25", "a\t-0.25 1"), 9, "more fields"),
   (GOOD.replace("a a\n\n\\e", "a a\t-1\n\n\\e"), 17, "highest order"),
-  (GOOD.replace("-2\t<unk>", "-2\ta"), 10, "twice"),
+  (GOOD.replace("-2\t<unk>", "-2\ta"), 10, "duplicate word"),
   (GOOD.replace("-2\t<unk>", "-2"), 10, "too few words"),
   (GOOD.replace("-0.5\ta a", "-0.5\ta"), 14, "too few words"),
   (GOOD.replace("-0.5\ta a", "-0.5\ta b"), 14, "not among the unigrams"),
-  (GOOD.replace("-0.5\ta a", "-0.5\t<s> a"), 14, "stands twice"),
+  (GOOD.replace("-0.5\ta a", "-0.5\t<s> a"), 14, "duplicate n-gram"),
   (GOOD.replace("<s> a a", "a </s> a"), 17, "context"),
   (GOOD.replace("<s>", "<t>"), 7, "no <s>"),
   (GOOD.replace("</s>", "</t>"), 7, "no </s>"),
@@ -189,32 +163,3 @@ def test_missing_file_and_broken_gzip(tmp_path):
   broken = gzip.compress(GOOD.encode())[:-9]
   with pytest.raises(InputError):
     arpa_read.read_arpa(written(tmp_path, broken))
-
-
-@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_numbers_survive_and_are_shortest(value):
-  out = np.zeros(40, np.uint8)
-  end = arpa_write._write_float(out, 0, np.float32(value))
-  text = out[:end].tobytes().decode()
-  assert np.float32(text) == np.float32(value)
-  digits = text.lstrip("-").split("e")[0].replace(".", "").strip("0")
-  shortest = np.format_float_scientific(np.float32(abs(value)), unique=True)
-  wanted = shortest.split("e")[0].replace(".", "").strip("0")
-  if abs(value) > 1e-30:  # below, float64 powers of ten are not exact
-    assert len(digits) <= len(wanted)
-
-
-@given(
-  st.one_of(
-    st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
-    st.from_regex(
-      r"[+-]?[0-9]{1,25}(\.[0-9]{0,25})?([eE][+-]?[0-9]{1,2})?", fullmatch=True
-    ),
-    st.from_regex(r"[+-]?\.[0-9]{1,9}", fullmatch=True),
-  )
-)
-def test_numbers_are_read_as_python_reads_them(text):
-  data = np.frombuffer((text + "\n").encode(), np.uint8)
-  value, end, good = arpa_parse._number(data, 0)
-  assert good and end == len(text)
-  assert value == pytest.approx(float(text), rel=1e-14, abs=0)
