@@ -9,7 +9,6 @@ manifest.json                    see `jaxmt.text.array_folder`
 
 import contextlib
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -78,7 +77,7 @@ def _table(values: dict[str, Any], path: str | None = None) -> RuleTable:
   """The table of the values; their files are in the folder `path`."""
 
   def words(name: str) -> Vocabulary:
-    file = None if path is None else os.path.join(path, f"{name}.txt")
+    file = None if path is None else f"{path}/{name}.txt"
     return vocabulary.from_lines(values[name], path=file)
 
   return RuleTable(

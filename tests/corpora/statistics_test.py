@@ -2,7 +2,7 @@
 
 from jaxmt.corpora import statistics, synthetic
 from jaxmt.corpora.synthetic import SyntheticConfig
-from tests.corpora.synthetic_test import SPLITS
+from tests.corpora.synthetic_test import SMALL, SPLITS
 
 
 def test_an_empty_corpus_can_be_described():
@@ -50,7 +50,8 @@ def test_statistics_of_a_corpus_counted_by_hand():
   ]
 
 
-def test_the_statistics_have_one_column_per_split(small):
+def test_the_statistics_have_one_column_per_split():
+  small = synthetic.generate(SMALL)
   for rows in (
     statistics.statistics(small),
     statistics.phenomena(small),
