@@ -49,6 +49,13 @@ flags.adopt_module_key_flags(search_flags)
 _METHOD = flags.DEFINE_string(
   "method", None, f"none, or one of: {', '.join(methods.names())}"
 )
+_SPACE = flags.DEFINE_enum(
+  "space",
+  methods.KBEST,
+  methods.SPACES,
+  "what the method sees of a sentence: the k-best list, or all derivations of"
+  " the decoder's forest",
+)
 _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
 _INPUT = flags.DEFINE_string("input", "", "source text to tune on")
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
@@ -193,7 +200,7 @@ def _method() -> methods.Method:
     if not equals:
       raise InputError(f"--option={option}: expected name=value")
     changes[name] = value
-  method = methods.find(program.given(_METHOD))
+  method = methods.find(program.given(_METHOD), space=_SPACE.value)
   if method.on_devices:
     # Only gradient methods use JAX; the others start without it.
     from jaxmt.runtime import parallel
@@ -319,7 +326,7 @@ def _about(given: Mapping[str, float] | None) -> dict:
     folder = pathlib.Path(path)
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
   settings = (
-    *(_METHOD, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
+    *(_METHOD, _SPACE, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
     *(
       _MIX_KEEP,
       _MIX_NORM,
@@ -472,6 +479,8 @@ def main(argv: list[str]) -> None:
     raise InputError("--grammar decodes, --kbest is given: choose one")
   if not in_loop:
     program.required(weights=_WEIGHTS.value)
+    if _SPACE.value == methods.FOREST:
+      raise InputError("--space=forest needs a decoder: give --grammar")
   method = None if program.given(_METHOD) == "none" else _method()
   given = None
   if _WEIGHTS.value:

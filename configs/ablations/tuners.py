@@ -4,9 +4,10 @@
     python tools/table.py runs/t
 
 The corpus is the same for all seeds: deviations are those of the methods. Every
-method starts from the same weights, the row "untuned". All but the last learn
-from the merged lists of all sentences; "mira-online" learns from batches of 25,
-decoding each with the weights of the last.
+method starts from the same weights, the row "untuned". Most learn from the
+merged lists of all sentences. All rows "forest-..." learn from the decoder's
+forests. "mira-online" learns from batches of 25, decoding each
+with the weights of the last.
 """
 
 BASE = "configs/quickstart.py:study"
@@ -52,9 +53,18 @@ _METHODS = (
   "zero-one",
   "nelder-mead",
 )
+_FOREST_METHODS = ("risk", "softmax", "softramp2", "xbleu", "kbmira", "ramp2")
 ABLATIONS = {
   "untuned": {**_SHARED, "tune.rounds": 0},
   **{name: {**_SHARED, "tune.method": name} for name in _METHODS},
+  **{
+    f"forest-{name}": {
+      **_SHARED,
+      "tune.method": name,
+      "tune.space": "forest",
+    }
+    for name in _FOREST_METHODS
+  },
   "mira-online": {**_SHARED, "tune.method": "mira", "tune.batch_size": 25},
 }
 SEEDS = (0, 1, 2)

@@ -264,18 +264,22 @@ def expected_statistics(
   statistics: Array,
   *,
   scale: float | Array = 1.0,
-) -> Array:
-  """Returns the corpus statistics expected under `p` (Eq 53), `[S]`.
+) -> tuple[Array, Array]:
+  """Returns the corpus statistics expected under `p` (Eq 53).
 
-  Additive over shards; `corpus.smooth_bleu` of them is xBLEU.
+  `corpus.smooth_bleu` of them is xBLEU.
 
   Args:
     packed: the forests.
     scores: of edges, `[E]`.
     statistics: what each edge adds to the statistics, `[E, S]`.
     scale: gamma of Eq 22.
+
+  Returns:
+    `(sums [S], number of sentences)`; both add up over shards.
   """
-  return jnp.sum(expectations(packed, scale * scores, statistics), axis=0)
+  sums = jnp.sum(expectations(packed, scale * scores, statistics), axis=0)
+  return sums, jnp.sum(_alive(packed)).astype(sums.dtype)
 
 
 # --- ramps and margins ------------------------------------------------------

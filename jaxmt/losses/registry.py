@@ -40,7 +40,9 @@ class Loss:
     statistics_of: if "bleu", the function takes the statistics of BLEU,
       `[..., K, 9]`, instead of costs, and the sum is a vector.
     finish: `(sum, weight) -> loss` over all sentences; None: `sum / weight`.
-    forest: the same loss on packed forests, or None.
+    forest: the same loss over all derivations of packed forests, `(packed,
+      scores, costs, **settings) -> (sum, weight)`, see `jaxmt.losses.forest`;
+      or None.
   """
 
   name: str
@@ -89,9 +91,9 @@ def find(name: str) -> Loss:
 
 
 def _modules() -> dict[str, types.ModuleType]:
-  from jaxmt.losses import corpus, likelihood, margin, ramp, ranking
+  from jaxmt.losses import corpus, forest, likelihood, margin, ramp, ranking
 
-  modules = (corpus, likelihood, margin, ramp, ranking)
+  modules = (corpus, forest, likelihood, margin, ramp, ranking)
   return {module.__name__.rpartition(".")[2]: module for module in modules}
 
 
@@ -107,15 +109,21 @@ def _own(path: str, **fixed: Any) -> Callable[..., Any]:
 
 def _likelihoods() -> Iterator[Loss]:
   """Likelihoods and expectations."""
-  yield Loss(name="softmax", function=_own("likelihood.softmax"))
+  yield Loss(
+    name="softmax",
+    function=_own("likelihood.softmax"),
+    forest=_own("forest.softmax"),
+  )
   yield Loss(
     name="softmax-margin",
     function=_own("likelihood.softmax_margin"),
+    forest=_own("forest.softmax_margin"),
     cost_scale=10.0,
   )
   yield Loss(
     name="risk",
     function=_own("likelihood.risk"),
+    forest=_own("forest.risk"),
     settings={"scale": 1.0},
     cost_scale=20.0,
     start_scale=0.1,
@@ -123,6 +131,7 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="annealed-risk",
     function=_own("likelihood.annealed_risk"),
+    forest=_own("forest.annealed_risk"),
     settings={"scale": 1.0, "temperature": 0.0},
     temperatures=(1.0, 0.3, 0.1, 0.0),
     start_scale=0.1,
@@ -130,6 +139,7 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="linear-bleu",
     function=_own("likelihood.risk"),
+    forest=_own("forest.risk"),
     settings={"scale": 1.0},
     costs="linear-bleu",
     start_scale=0.1,
@@ -137,6 +147,7 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="xbleu",
     function=_own("corpus.expected_statistics"),
+    forest=_own("forest.expected_statistics"),
     settings={"scale": 1.0},
     statistics_of="bleu",
     finish=_own("corpus.negative_bleu"),
@@ -147,10 +158,15 @@ def _likelihoods() -> Iterator[Loss]:
 def _ramps() -> Iterator[Loss]:
   """Ramps. The tuners ramp1 to ramp3 minimise the hard ones by Rampion."""
   for form, cost_scale in ((1, 1.0), (2, 20.0), (3, 10.0)):
-    yield Loss(name=f"ramp{form}", function=_own("ramp.ramp", form=form))
+    yield Loss(
+      name=f"ramp{form}",
+      function=_own("ramp.ramp", form=form),
+      forest=_own("forest.ramp", form=form),
+    )
     yield Loss(
       name=f"softramp{form}",
       function=_own("ramp.soft_ramp", form=form),
+      forest=_own("forest.soft_ramp", form=form),
       cost_scale=cost_scale,
       start_scale=0.1,
     )
@@ -158,6 +174,7 @@ def _ramps() -> Iterator[Loss]:
       yield Loss(
         name=f"{name}{form}",
         function=_own("ramp.hybrid_ramp", form=form, soft_upper=soft_upper),
+        forest=_own("forest.hybrid_ramp", form=form, soft_upper=soft_upper),
         cost_scale=10.0,
         start_scale=0.1,
       )
@@ -171,8 +188,15 @@ def _margins() -> Iterator[Loss]:
     ("structured-hinge", 0.003),
     ("loss-augmented-hinge", 0.003),
   ):
-    function = _own("margin." + name.replace("-", "_"))
-    yield Loss(name=name, function=function, rate=rate, **piecewise)
+    path = name.replace("-", "_")
+    yield Loss(
+      name=name,
+      function=_own(f"margin.{path}"),
+      # The best derivation that is no oracle is no sum over edges.
+      forest=None if name == "hinge" else _own(f"forest.{path}"),
+      rate=rate,
+      **piecewise,
+    )
   yield Loss(
     name="relative-margin",
     function=_own("margin.relative_margin"),

@@ -37,3 +37,18 @@ def bleu_rows(sums):
   for row in range(len(sums)):
     out[row] = bleu(sums[row])
   return out
+
+
+@njit
+def slopes(sums, out):
+  """Fills the slopes of BLEU in matches 1-4 and totals 1-4; all sums above 0.
+
+  Totals of order 1 are the length of the output, so the brevity penalty is in
+  their slope.
+  """
+  value = bleu(sums)
+  for n in range(ORDER):
+    out[n] = value / (ORDER * sums[n])
+    out[ORDER + n] = -value / (ORDER * sums[ORDER + n])
+  if sums[ORDER] < sums[2 * ORDER]:
+    out[ORDER] += value * sums[2 * ORDER] / sums[ORDER] ** 2

@@ -14,6 +14,7 @@ reference has one.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -34,7 +35,7 @@ class NgramForests:
 
   Attributes:
     forest: the structure; its scores are 0.
-    edge: the decoder's edge of each edge, int64 `[E]`.
+    edge: the decoder's edge of each edge, or E' + n for line n; int64 `[E]`.
     statistics: what each edge adds to the matches (not clipped) and to the
       number of n-grams, n = 1..4 each, int16 `[E, 8]`.
     pruned: sentences whose forests had to be pruned to fit `MAX_EDGES`.
@@ -46,12 +47,21 @@ class NgramForests:
   pruned: int
 
 
-def split(pool: ForestPool, *, max_edges: int = MAX_EDGES) -> NgramForests:
+def split(
+  pool: ForestPool,
+  *,
+  lines: Sequence[str] = (),
+  sentence: np.ndarray | None = None,
+  max_edges: int = MAX_EDGES,
+) -> NgramForests:
   """Splits the nodes of forests by their n-gram contexts.
 
   Args:
     pool: forests with references; several references count as one set of
       n-grams.
+    lines: further translations; each becomes an edge of the root without tails.
+      Those of a sentence without derivation are left out.
+    sentence: the sentence of each line, rising, int64 `[L]`.
     max_edges: of a sentence. A sentence with more is pruned to half of its
       edges, by the score it was decoded with, until it fits.
   """
@@ -82,7 +92,38 @@ def split(pool: ForestPool, *, max_edges: int = MAX_EDGES) -> NgramForests:
       forest, which = prune(forest, edges=sizes)
       kept = kept[which]
       pruned.update(waiting)
+  if len(lines) and sentence is not None:
+    parts = _with_lines(parts, lines, sentence, known, len(spelled.target))
   return _joined(parts, spelled.forest.tails.shape[1], len(pruned))
+
+
+def _with_lines(parts, lines, sentence, known, first):
+  """The parts with an edge of the root for each line, from number `first`."""
+  rows, references = known.encode(lines), known.references
+  table = _line_statistics(
+    rows.flat,
+    rows.offsets,
+    sentence,
+    references.tokens.flat,
+    references.tokens.offsets,
+    references.first,
+  )
+  cuts = np.searchsorted(sentence, np.arange(len(parts) + 1))
+  out = []
+  for row, (offsets, tails, numbers, statistics) in enumerate(parts):
+    low, high = cuts[row], cuts[row + 1] if len(numbers) else cuts[row]
+    grown = offsets.copy()
+    grown[-1] += high - low  # the root is the last node
+    none = np.full((high - low, tails.shape[1]), -1, np.int32)
+    out.append(
+      (
+        grown,
+        np.concatenate([tails, none]),
+        np.concatenate([numbers, first + np.arange(low, high)]),
+        np.concatenate([statistics, table[low:high]]),
+      )
+    )
+  return out
 
 
 def _split_sentence(forest, kept, symbols, offsets, known, row, max_edges):
@@ -241,6 +282,37 @@ def _read(symbols, low, high, states, trie, parent, word, depth, shorter, out):
   for n in range(ORDER):
     out[ORDER + n] += max(0, length - n)
   return prefix, suffix, min(length, _SEEN)
+
+
+@njit
+def _line_statistics(
+  flat, offsets, sentence, words, reference_offsets, references
+):
+  """Statistics of whole lines as `_read` counts them, `[L, 8]`."""
+  out = np.zeros((len(sentence), 2 * ORDER), np.int16)
+  states = np.zeros((1, 3), np.int32)
+  trie, parent, word, depth, shorter = _make_trie(
+    words, reference_offsets, 0, 0
+  )
+  for line in range(len(sentence)):
+    row = sentence[line]
+    if line == 0 or row != sentence[line - 1]:
+      trie, parent, word, depth, shorter = _make_trie(
+        words, reference_offsets, references[row], references[row + 1]
+      )
+    _read(
+      flat,
+      offsets[line],
+      offsets[line + 1],
+      states,
+      trie,
+      parent,
+      word,
+      depth,
+      shorter,
+      out[line],
+    )
+  return out
 
 
 @njit

@@ -25,10 +25,13 @@ class ForestPool:
   Attributes:
     spelled: the forests; sentences are numbered from 0.
     references: for each sentence its references; none before `bind`.
+    listed: (sentence, line) of the candidates in the k-best lists of the same
+      decoding.
   """
 
   spelled: SpelledForest
   references: text.ReferenceLines = ()
+  listed: frozenset[tuple[int, str]] = frozenset()
 
   @property
   def names(self) -> tuple[str, ...]:
@@ -52,7 +55,11 @@ class ForestPool:
     some = portable_forest.select(self.spelled, chosen)
     some = dataclasses.replace(some, sentence=np.arange(len(chosen)))
     kept = [self.references[row] for row in np.asarray(chosen).tolist()]
-    return ForestPool(spelled=some, references=kept)
+    place = {row: k for k, row in enumerate(np.asarray(chosen).tolist())}
+    listed = frozenset(
+      (place[row], line) for row, line in self.listed if row in place
+    )
+    return ForestPool(spelled=some, references=kept, listed=listed)
 
 
 def pruned(

@@ -10,7 +10,6 @@ loss and its slopes in the scores there; products with the feature vectors are
 the host's, which keeps millions of features in compressed rows.
 """
 
-import dataclasses
 import functools
 
 import jax
@@ -22,7 +21,7 @@ from jax import Array
 from jaxmt.runtime import parallel
 from jaxmt.tune import costs, owlqn, pool_scores, stochastic
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.gradient_config import GradientConfig
+from jaxmt.tune.gradient_config import GradientConfig, stages
 from jaxmt.tune.objective import Objective, score_value, value
 from jaxmt.tune.padded import PaddedPool, pad_pool
 from jaxmt.tune.pool import KBestPool
@@ -60,24 +59,15 @@ def value_and_gradient(
 
 def _stages(config: GradientConfig) -> list[Objective]:
   """The objectives to minimise one after the other."""
-  base = Objective(
-    loss=config.loss,
-    settings=config.settings,
-    cost_scale=config.cost_scale,
-    l2=config.l2,
-  )
-  stages = [base]
-  for name, values in (
-    ("scale", config.scales),
-    ("temperature", config.temperatures),
-  ):
-    if values:
-      stages = [
-        dataclasses.replace(stage, settings={**stage.settings, name: value})
-        for stage in stages
-        for value in values
-      ]
-  return stages
+  return [
+    Objective(
+      loss=config.loss,
+      settings=settings,
+      cost_scale=config.cost_scale,
+      l2=config.l2,
+    )
+    for settings in stages(config)
+  ]
 
 
 def optimise(

@@ -97,10 +97,11 @@ def _check_loss(config: GradientConfig) -> None:
       raise InputError(f"option '{name}s': {loss.name} has no {name}")
 
 
-def from_loss(name: str, **changes: Any) -> GradientConfig:
-  """Returns the settings that the record of a loss asks for."""
+def defaults(name: str) -> dict[str, Any]:
+  """Returns the settings that the record of a loss asks for, by name."""
   loss = losses.find(name)
-  fields: dict[str, Any] = {
+  return {
+    "settings": dict(loss.settings),
     "cost_scale": loss.cost_scale,
     "costs": loss.costs,
     "optimizer": loss.optimizer,
@@ -108,6 +109,20 @@ def from_loss(name: str, **changes: Any) -> GradientConfig:
     "start_scale": loss.start_scale,
     "temperatures": loss.temperatures,
   }
-  return GradientConfig(
-    loss=name, settings=dict(loss.settings), **{**fields, **changes}
-  )
+
+
+def from_loss(name: str, **changes: Any) -> GradientConfig:
+  """Returns the config of a loss, with its settings or others."""
+  return GradientConfig(loss=name, **{**defaults(name), **changes})
+
+
+def stages(config: GradientConfig) -> list[dict[str, float]]:
+  """Returns the settings of the loss to minimise with, one after the other."""
+  found = [dict(config.settings)]
+  for name, values in (
+    ("scale", config.scales),
+    ("temperature", config.temperatures),
+  ):
+    if values:
+      found = [{**stage, name: value} for stage in found for value in values]
+  return found

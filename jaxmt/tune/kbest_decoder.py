@@ -114,6 +114,10 @@ def make_decode(
     found = _joined(parts, model.feature_names)
     if forests:
       joined = forest_pool.join(forests)
+      place = {row: k for k, row in enumerate(np.asarray(numbers).tolist())}
+      rows = zip(found.sentence.tolist(), found.lines, strict=True)
+      listed = frozenset((place[row], line) for row, line in rows)
+      joined = dataclasses.replace(joined, listed=listed)
       found = dataclasses.replace(found, forests=joined)
     if orders:
       found = sparse_decoding.add(

@@ -8,6 +8,9 @@ To add a method, from inside or outside the package, register a record:
 
 Every loss of `jaxmt.losses.registry` is a method, too: gradient tuning. If a
 record of this registry has the name of a loss, the record is meant.
+
+A method works in one of two spaces, where its name may mean different records:
+the k-best lists of the decoder, or all derivations of its forests.
 """
 
 import dataclasses
@@ -39,6 +42,10 @@ Passes = Callable[
 # What a method tunes on.
 LISTS = "lists"
 FORESTS = "forests"
+# Where a name is looked up.
+KBEST = "kbest"
+FOREST = "forest"
+SPACES = (KBEST, FOREST)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,41 +76,68 @@ class Method:
   inner: "Method | None" = None
 
 
-_METHODS: dict[str, Callable[[], Method]] = {}
+_METHODS: dict[str, dict[str, Callable[[], Method]]] = {
+  space: {} for space in SPACES
+}
 
 
-def register(name: str, method: Method | Callable[[], Method]) -> None:
+def register(
+  name: str,
+  method: Method | Callable[[], Method],
+  *,
+  space: str = KBEST,
+) -> None:
   """Adds a method.
 
   Args:
     name: what it is called.
     method: the record, or a function that returns it when it is first asked
       for, if importing it takes long.
+    space: one of `SPACES`.
 
   Raises:
-    ValueError: if there is a method of that name.
+    ValueError: if there is a method of that name in the space.
   """
-  if name in _METHODS:
+  if name in _METHODS[space]:
     raise ValueError(f"there is a method '{name}' already")
-  _METHODS[name] = (lambda: method) if isinstance(method, Method) else method
+  _METHODS[space][name] = (
+    (lambda: method) if isinstance(method, Method) else method
+  )
 
 
-def names(*, needs: str | None = None) -> list[str]:
-  """Returns the names of all methods, or of those that need `needs`."""
-  every = sorted({*_METHODS, *losses.names()})
+def names(*, needs: str | None = None, space: str = KBEST) -> list[str]:
+  """Returns the names of a space's methods, or of those that need `needs`."""
+  every = sorted({*_METHODS[space], *_losses(space)})
   if needs is None:
     return every
-  return [name for name in every if find(name).needs == needs]
+  return [name for name in every if find(name, space=space).needs == needs]
 
 
-def find(name: str) -> Method:
+def _losses(space: str) -> list[str]:
+  """Names of the losses of a space."""
+  every = losses.names()
+  if space == KBEST:
+    return every
+  return [name for name in every if losses.find(name).forest is not None]
+
+
+def find(name: str, *, space: str = KBEST) -> Method:
   """Returns a method by name, with its default settings.
 
   Raises:
-    InputError: if there is none, with the names of all.
+    InputError: if there is none in the space, with the names of all.
   """
-  if name in _METHODS:
-    return _METHODS[name]()
+  if space not in SPACES:
+    raise InputError(f"space '{space}' is none of: {', '.join(SPACES)}")
+  if name in _METHODS[space]:
+    return _METHODS[space][name]()
+  if space == FOREST and name in _losses(FOREST):
+    return _loss_on_forests(name)
+  if space == FOREST and name in names():
+    known = ", ".join(names(space=FOREST))
+    raise InputError(
+      f"method '{name}' does not work on forests; these do: {known}"
+    )
   if name in losses.names():
     return Method(
       optimise=_minimise,
@@ -112,6 +146,23 @@ def find(name: str) -> Method:
       on_devices=True,
     )
   raise InputError(f"no method '{name}'; there are: {', '.join(names())}")
+
+
+def _loss_on_forests(name: str) -> Method:
+  from jaxmt.tune import forest_loss_config
+
+  return Method(
+    optimise=_minimise_on_forests,
+    config=forest_loss_config.from_loss(name),
+    needs=FORESTS,
+    explores=True,
+  )
+
+
+def _minimise_on_forests(*arguments) -> Result:
+  from jaxmt.tune import forest_loss  # imports JAX and the decoder
+
+  return forest_loss.optimise(*arguments)
 
 
 def _minimise(*arguments) -> Result:
@@ -243,4 +294,45 @@ def _forest_mert() -> Method:
   )
 
 
+def _forest_mira(constraints: int) -> Method:
+  from jaxmt.tune import forest_mira  # imports the decoder
+
+  return Method(
+    optimise=forest_mira.optimise,
+    config=forest_mira.ForestMiraConfig(constraints=constraints),
+    needs=FORESTS,
+    passes=forest_mira.passes,
+    explores=True,
+  )
+
+
+def _forest_rampion(form: int, rate: float) -> Method:
+  from jaxmt.tune import forest_rampion  # imports the decoder
+
+  return Method(
+    optimise=forest_rampion.optimise,
+    config=forest_rampion.ForestRampionConfig(form=form, rate=rate),
+    needs=FORESTS,
+    explores=True,
+  )
+
+
+def _register_on_forests() -> None:
+  """Registers the methods of this package whose space is forests."""
+  for name in ("mert", "forest-mert"):
+    register(name, _forest_mert, space=FOREST)
+  for name, constraints in (("kbmira", 1), ("mira", 5)):
+    record = functools.partial(_forest_mira, constraints)
+    register(name, record, space=FOREST)
+  for name, form, rate in (
+    ("rampion", 3, 1e-3),
+    ("ramp1", 1, 0.01),
+    ("ramp2", 2, 1e-3),
+    ("ramp3", 3, 1e-3),
+  ):
+    record = functools.partial(_forest_rampion, form, rate)
+    register(name, record, space=FOREST)
+
+
 _register_own()
+_register_on_forests()

@@ -72,7 +72,7 @@ def _gains(statistics, costs, low, high, document, by_document, total, out):
 
 
 @njit
-def _solve(gram, losses, count, cap, alpha):
+def solve(gram, losses, count, cap, alpha):
   """Maximises `alpha.losses - |sum alpha x|^2 / 2` over 0 <= alpha <= cap.
 
   Coordinate ascent (Hildreth); `gram` holds the products of the differences.
@@ -202,7 +202,7 @@ def mira_pass(
           gram[j, k] = _dot_sparse(
             ids[j], values[j], sizes[j], ids[k], values[k], sizes[k]
           )
-      _solve(gram, losses, found, cap / found, alpha)
+      solve(gram, losses, found, cap / found, alpha)
       for j in range(found):
         if alpha[j] > 0.0:
           feature_rows.add(ids[j], values[j], sizes[j], alpha[j], weights)

@@ -195,3 +195,38 @@ def test_errors_are_one_line(folder, tmp_path, changes, reason):
   done = tune(folder, tmp_path / "d", **changes)
   assert done.returncode == 2
   assert reason in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("method", ["softramp2", "kbmira"])
+def test_space_of_forests(folder, tmp_path, method):
+  option = "steps=20" if method == "softramp2" else "passes=5"
+  done = tune(
+    folder,
+    tmp_path / "d",
+    method=method,
+    space="forest",
+    metric="bleu",
+    rounds=2,
+    option=option,
+  )
+  assert done.returncode == 0, done.stderr
+  before, after = map(
+    float, done.stdout.splitlines()[-1].split("bleu ")[1].split(" -> ")
+  )
+  assert after > before + 0.2
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"method": "pro"}, "does not work on forests"),
+    ({"method": "risk", "metric": "wer"}, "no sum over edges"),
+    ({"method": "risk", "grammar": None, "kbest": "x"}, "give --grammar"),
+  ],
+)
+def test_what_cannot_work_on_forests(folder, tmp_path, changes, message):
+  given = {"metric": "bleu", "option": None, **changes}
+  done = tune(folder, tmp_path / "d", space="forest", **given)
+  assert done.returncode == 2
+  assert message in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1

@@ -77,7 +77,7 @@ def test_several_constraints_solve_the_dual():
   x = rng.normal(size=(3, 4))
   losses = np.array([1.0, 0.3, 2.0])
   alpha = np.zeros(3)
-  mira._solve(x @ x.T, losses, 3, 0.4, alpha)
+  mira.solve(x @ x.T, losses, 3, 0.4, alpha)
 
   def dual(a):
     return a @ losses - 0.5 * np.sum((a @ x) ** 2)
@@ -97,7 +97,7 @@ def test_one_constraint_is_the_closed_form():
     (-1.0, 4.0, 1.0, 0.0),
     (1.0, 0.0, 1.0, 0.0),
   ]:
-    mira._solve(np.array([[square]]), np.array([loss]), 1, cap, alpha)
+    mira.solve(np.array([[square]]), np.array([loss]), 1, cap, alpha)
     assert alpha[0] == pytest.approx(expected)
 
 

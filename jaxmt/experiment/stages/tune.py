@@ -28,6 +28,8 @@ class TuneStageConfig:
 
   Attributes:
     method: a name of `jaxmt.tune.methods`.
+    space: what it sees of a sentence: "kbest", the list of `nbest`
+      candidates, or "forest", all derivations of the decoder's forest.
     options: settings of the method, "name=value" each, as
       `launch/tune.py --option`.
     metric: what to optimise.
@@ -47,6 +49,7 @@ class TuneStageConfig:
   """
 
   method: str = "mert"
+  space: str = "kbest"
   options: tuple[str, ...] = ()
   metric: str = "bleu"
   rounds: int = 6
@@ -81,7 +84,11 @@ def check(config: TuneStageConfig) -> None:
   """Raises `InputError` for an unknown method, option or template."""
   sparse_decoding.split(config.templates)
   registry.find(config.metric)
-  make_method(config.method, config.options, metric=config.metric)
+  method = make_method(
+    config.method, config.options, metric=config.metric, space=config.space
+  )
+  if config.templates and methods.forest_density(method) is not None:
+    raise InputError("forests have dense features only: leave out templates")
   if config.batch_size and (config.min_count or config.keep_features):
     raise InputError(
       "batch_size cannot be combined with min_count or keep_features"
@@ -91,7 +98,9 @@ def check(config: TuneStageConfig) -> None:
       raise InputError(f"config key 'tune.{name}' must be at least {least}")
 
 
-def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:
+def make_method(
+  name: str, options: Sequence[str], *, metric: str, space: str = methods.KBEST
+) -> Method:
   """Returns a method with settings given as "name=value".
 
   Raises:
@@ -103,7 +112,7 @@ def make_method(name: str, options: Sequence[str], *, metric: str) -> Method:
     if not equals:
       raise InputError(f"option '{option}': expected name=value")
     changes[key] = value
-  return methods.configure(methods.find(name), changes)
+  return methods.configure(methods.find(name, space=space), changes)
 
 
 def tune(
@@ -141,7 +150,12 @@ def tune(
   if start is not None:
     weights |= start.weights
   method = feature_subset.wrap(
-    make_method(settings.method, settings.options, metric=settings.metric),
+    make_method(
+      settings.method,
+      settings.options,
+      metric=settings.metric,
+      space=settings.space,
+    ),
     metric=settings.metric,
     min_count=settings.min_count,
     keep=settings.keep_features,
