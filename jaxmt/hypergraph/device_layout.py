@@ -1,13 +1,14 @@
-"""Forests on their way to the device: edges by height, padded.
+"""Layout of forests for device programs: nodes and edges by level, padded.
 
-The height of a node is one more than that of its highest tail. All nodes of
-one height, over all sentences, form a *level*; they depend on lower levels
-only. Nodes are numbered by level and edges stand in the order of their heads,
-so that a pass over the forest is a walk over *tiles*: runs of edges of one
-level, whose heads are consecutive too. Passes from the root down walk over
-*uses*, pairs of an edge and one of its tails, in the order of the tails.
+The height of a node is one more than that of its highest tail. All nodes of one
+height, over all sentences, form a *level*. They depend on lower levels only.
 
-Row 0 of the nodes stands in for tails beyond an edge's arity, row 1 for the
+Nodes are numbered by level, and edges are sorted by their heads. A pass from
+the leaves up is then a loop over *tiles*: runs of edges of one level, whose
+heads are consecutive too. Passes from the root down loop over *uses* instead. A
+use is a pair of an edge and one of its tails; uses are sorted by tail.
+
+Row 0 of the nodes stands for tails beyond an edge's arity. Row 1 stands for the
 root of a sentence without derivation.
 """
 

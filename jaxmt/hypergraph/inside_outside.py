@@ -1,17 +1,18 @@
-"""Inside and outside passes over forests, in any semiring.
+"""Inside and outside passes over forests as a JAX program, in any semiring.
 
     levels = lay_out(forest)
     totals = total(levels, scores, semirings.LOG)              # [B]
     nodes = inside(levels, scores, semirings.MAX)              # Best, [N]
     edges = passes(levels, ones, semirings.COUNTING).through   # [E]
 
-The value of a derivation is the product of its edges' values; those of a set
-of derivations are summed.
+The value of a derivation is the product of its edges' values. The value of a
+set of derivations is the sum of theirs.
 
 All of these may be jitted, mapped over stacked layouts and sharded. For the log
-and the max semiring the gradient is the outside pass: besides the values
-nothing is kept, so memory is linear in nodes and edges. Other semirings are
-differentiated by JAX, which keeps what every tile does.
+and the max semiring the gradient is the outside pass. Only the values of nodes
+are stored for it, so memory is linear in nodes and edges. Other semirings are
+differentiated by JAX, which stores the result of every tile. `passes` has
+shorter functions for arrays on the host.
 
 B: sentences. N: nodes. E: edges, padded ones included. A: arity.
 """

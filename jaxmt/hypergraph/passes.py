@@ -25,6 +25,7 @@ from jaxmt.hypergraph.derivations import (
 )
 from jaxmt.hypergraph.device_layout import lay_out
 from jaxmt.hypergraph.forest import Forest, edge_scores
+from jaxmt.hypergraph.inside_outside import Passes
 from jaxmt.hypergraph.semirings import LOG, MAX, Best, Semiring
 from jaxmt.text.ragged import Ragged
 
@@ -50,14 +51,15 @@ def inside(
     `[N]` for `LOG`, `Best` of `[N]` for `MAX`: the edge at the top of the best
     derivation is its `back`.
   """
-  if _on_host(backend, semiring):
+  if on_host(backend, semiring):
     values = edge_scores(forest, scores)
     if semiring is LOG:
       return host_passes.inside_log(*_below(forest), values)[0]
     score, back, _ = host_passes.inside_max(*_below(forest), values)
     return Best(score=score, back=back)
-  found = _device_passes(semiring)(lay_out(forest), _rounded(forest, scores))
-  return _trimmed(found.inside, forest.num_nodes)
+  return _trimmed(
+    device_passes(forest, scores, semiring).inside, forest.num_nodes
+  )
 
 
 def outside(
@@ -75,7 +77,7 @@ def outside(
     `[N]` for `LOG`, `Best` of `[N]` for `MAX`, whose `back` is the edge that
     uses the node as a tail. -inf for nodes that no derivation uses.
   """
-  if _on_host(backend, semiring):
+  if on_host(backend, semiring):
     values = edge_scores(forest, scores)
     if semiring is LOG:
       below, _, through = host_passes.inside_log(*_below(forest), values)
@@ -83,8 +85,9 @@ def outside(
     below, _, through = host_passes.inside_max(*_below(forest), values)
     score, back, _ = host_passes.outside_max(*_all(forest), below, through)
     return Best(score=score, back=back)
-  found = _device_passes(semiring)(lay_out(forest), _rounded(forest, scores))
-  return _trimmed(found.outside, forest.num_nodes)
+  return _trimmed(
+    device_passes(forest, scores, semiring).outside, forest.num_nodes
+  )
 
 
 def log_totals(
@@ -122,7 +125,7 @@ def marginals(
   if scale != 1.0:  # 0 must not bring back what is left out
     possible = values > -np.inf
     values = np.where(possible, scale * np.where(possible, values, 0), values)
-  if _on_host(backend, LOG):
+  if on_host(backend, LOG):
     _, share, _ = host_passes.inside_log(*_below(forest), values)
     return host_passes.spread_mass(*_all(forest), share)
   return np.asarray(
@@ -204,7 +207,7 @@ def expectations(
   values = np.asarray(values)
   if values.ndim != 2 or len(values) != forest.num_edges:
     raise ValueError(f"values {values.shape} for {forest.num_edges} edges")
-  if _on_host(backend, LOG):
+  if on_host(backend, LOG):
     weighted = marginals(forest, scores)[:, None] * values
     sums = np.zeros((forest.num_edges + 1, values.shape[1]))
     np.cumsum(weighted, axis=0, out=sums[1:])
@@ -214,8 +217,14 @@ def expectations(
   return np.asarray(means)[: len(forest)]
 
 
+def device_passes(forest: Forest, scores, semiring: Semiring) -> Passes:
+  """Runs both passes on the device; the nodes and sentences are padded."""
+  found = _compiled(semiring)(lay_out(forest), _rounded(forest, scores))
+  return jax.tree.map(np.asarray, found)
+
+
 @functools.cache
-def _device_passes(semiring):
+def _compiled(semiring):
   return jax.jit(
     lambda levels, scores: inside_outside.passes(levels, scores, semiring)
   )
@@ -230,7 +239,12 @@ def _device_means(levels, scores, values):
   return found.mean
 
 
-def _on_host(backend: str, semiring: Semiring) -> bool:
+def on_host(backend: str, semiring: Semiring) -> bool:
+  """Returns whether the backend is the host.
+
+  Raises:
+    ValueError: for other backends and semirings than there are.
+  """
   if backend not in BACKENDS:
     raise ValueError(f"backend '{backend}' is none of {BACKENDS}")
   if semiring is not LOG and semiring is not MAX:
@@ -251,4 +265,4 @@ def _rounded(forest: Forest, scores) -> np.ndarray:
 
 
 def _trimmed(elements, size: int):
-  return jax.tree.map(lambda leaf: np.asarray(leaf)[:size], elements)
+  return jax.tree.map(lambda leaf: leaf[:size], elements)

@@ -9,21 +9,26 @@ import numpy as np
 
 from jaxmt.hypergraph import host_passes
 from jaxmt.hypergraph.forest import Forest, edge_scores, restrict
+from jaxmt.hypergraph.passes import device_passes, on_host
+from jaxmt.hypergraph.semirings import MAX
 from jaxmt.text.kernels import njit
 
 
 def max_marginals(
-  forest: Forest, scores: np.ndarray | None = None
+  forest: Forest, scores: np.ndarray | None = None, *, backend: str = "host"
 ) -> np.ndarray:
   """Returns the score of the best derivation through each edge.
 
   Args:
     forest: E edges.
     scores: what each edge adds, `[E]`; `forest.score` if None.
+    backend: "host" or "device", see `passes`.
 
   Returns:
-    float64 `[E]`, -inf for edges no derivation uses.
+    `[E]`, -inf for edges no derivation uses.
   """
+  if not on_host(backend, MAX):
+    return device_passes(forest, scores, MAX).through.score
   tails = np.ascontiguousarray(forest.tails)
   below, _, through = host_passes.inside_max(
     forest.edge_offsets, tails, edge_scores(forest, scores)

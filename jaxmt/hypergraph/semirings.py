@@ -1,10 +1,10 @@
-"""Semirings for passes over forests.
+"""Semirings for passes over forests on the device.
 
 Elements are arrays, or named tuples of arrays, with the items along the first
-axis. The probability of an item may be tiny, so all of these that have one hold
-its logarithm, and expectations are held as means: with `r̄ = r / p`, Li and
-Eisner's (2009) `(p, r)` becomes `(log p, r̄)`, whose product adds means and
-whose sum averages them. Nothing underflows and signs take care of themselves.
+axis. Probabilities may be tiny, so their logarithms are stored. Expectations
+are stored as means: with `r̄ = r / p`, the pair `(p, r)` of Li and Eisner (2009)
+becomes `(log p, r̄)`. A product adds means and a sum averages them. Nothing
+underflows, and means may have any sign.
 """
 
 import dataclasses
