@@ -64,10 +64,12 @@ def _load(folder, order: int = 4):
   )
 
 
-def _decode(model, source, lm, config) -> np.ndarray:
+def _decode(model, source, parameters, config) -> np.ndarray:
   """Decodes everything to words; returns the scores."""
   scores = np.zeros(len(source))
-  for parts in decoder.decode(model, source, config=config, parameters=lm):
+  for parts in decoder.decode(
+    model, source, config=config, parameters=parameters
+  ):
     for part in parts:
       best = part.best()
       derivation.strings(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmt.decode import model as models
+from jaxmt.decode.chart import decoder, search
 from jaxmt.grammar import table as tables
 from tests.reference import chart_cases
 
@@ -68,3 +69,17 @@ def test_with_features_equals_making_the_model():
   np.testing.assert_array_equal(own, values[:, 0])
   with pytest.raises(ValueError, match="not"):
     models.with_features(made, values[:, :1])
+
+
+def test_a_source_of_other_weights_is_scored_anew():
+  case = chart_cases.random_case(2, order=2, arity=2, sentences=4)
+  model, source = chart_cases.to_model(case, arity=2, pass_through="all")
+  changed = models.with_weights(model, OTHER)
+  fresh = models.rescore_source(changed, source)
+  assert not np.array_equal(fresh.columns.score, source.columns.score)
+  assert models.rescore_source(changed, fresh) is fresh
+  config = search.make_config(beam=8, pop=24)
+  batch = [np.arange(len(source))]
+  stale = decoder.prepare(changed, source, batch, config=config)
+  want = decoder.prepare(changed, fresh, batch, config=config)
+  np.testing.assert_array_equal(stale.charts[0].static, want.charts[0].static)

@@ -59,8 +59,8 @@ def hits(words, reference):
 def edges(words, reference):
   """Where the first and the last one to three words stand: `(first, last)`.
 
-  Places as in `augment.Accumulators`: of the word before the first words, and
-  of the last word.
+  Places as in `accumulators.Accumulators`: of the word before the first words,
+  and of the last word.
   """
   first, last = [], []
   for size in range(1, ORDER):

@@ -1,13 +1,14 @@
 """Augmented search: extra scores from what hypotheses accumulate.
 
-With a hook the search carries *accumulators* for every hypothesis: its length,
-its n-gram matches against a reference (n = 1..4) and a loss summed over cells.
-An `Augmentation` turns them into an extra score; loss-augmented Viterbi, hope
-and fear decoding are instances.
+An augmented search carries *accumulators* for every hypothesis: its length, its
+n-gram matches against a reference (n = 1..4) and a loss summed over cells. They
+are the state of a stateful feature (`AccumulatorState`). An `Augmentation`
+turns them into an extra score; loss-augmented Viterbi, hope and fear decoding
+are instances.
 
 Accumulators form a monoid under concatenation. To count the n-grams across a
 seam it takes the places in the reference where the last one, two and three
-words before the seam end, and where the first one, two and three behind it
+words before the seam end, and where the first one, two and three after it
 begin: sets of places, so bits of 32-bit lanes. A join is then a few shifts and
 ANDs per lane, whatever the words. Two strings that the reference does not tell
 apart have equal sets.
@@ -207,7 +208,7 @@ def seam(last: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array]:
 
   Args:
     last: of the string before it, `[..., 3, L]`.
-    first: of the string behind it.
+    first: of the string after it.
   """
   none = jnp.zeros(last.shape[:-2], jnp.int32)
   matches, hits = [none], [none]

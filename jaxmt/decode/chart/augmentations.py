@@ -1,10 +1,10 @@
 """Augmentations: loss-augmented Viterbi, hope and fear.
 
 All of them score *goodness*, how near a string comes to its reference, from the
-accumulators that hypotheses carry (see `augment`): length, n-gram matches and
-n-gram hits. Goodness is a ratio of sums, so it is computed anew from the sums
-of every hypothesis, never added up over edges, and it is defined for the parts
-of a sentence too.
+accumulators that hypotheses carry (see `accumulators`): length, n-gram matches
+and n-gram hits. Goodness is a ratio of sums. So it is computed anew from the
+sums of every hypothesis, never added up over edges, and it is defined for the
+parts of a sentence too.
 
 `GOODNESS` holds what can be computed that way. "bleu" is equation (11) of
 loss-augmented training; "bleu+1" is a sentence BLEU; "per", "wer" and "ter" are

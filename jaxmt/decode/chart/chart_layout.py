@@ -1,10 +1,10 @@
-"""The chart on its way to the device: cells in processing order, padded.
+"""The layout of a chart on the device: cells in processing order, padded.
 
 Cells are numbered so that children precede parents and equally long spans of
 all sentences stand together (a *level*); within a level the cells with the
 most applications come first. The search walks over *tiles*, runs of `tile`
-cells of one level. A tile that reaches into the next level computes rubbish
-there, which the next tiles overwrite: no padding between levels is needed.
+cells of one level. A tile that reaches into the next level writes wrong values
+there, which the next tiles overwrite. So levels need no padding between them.
 
 Cell 0 is the *null cell*: its one hypothesis is empty and costs nothing. It
 stands in for children beyond an application's arity.

@@ -3,8 +3,8 @@
 Sentences are sorted by length and packed into batches of about equal work, so
 that few shapes are compiled. A batch is matched on the host, searched on one
 device or, with a mesh, in equal parts on all of them, and read off on the
-host. Batches do not depend on each other: worker threads take them in turn,
-which on CPUs is what keeps all cores busy. Results do not depend on the number
+host. Batches do not depend on each other. Worker threads take them in turn,
+which keeps all cores of a CPU busy. Results do not depend on the number
 of devices or threads.
 """
 

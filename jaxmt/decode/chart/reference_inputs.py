@@ -1,4 +1,4 @@
-"""What an augmented search needs of the references, made on the host."""
+"""Inputs of an augmented search: accumulators of rules for each reference."""
 
 from collections.abc import Sequence
 

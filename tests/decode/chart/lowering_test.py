@@ -1,4 +1,4 @@
-"""Every search program lowers for CUDA and TPU, without an accelerator."""
+"""Search and inside-outside lower for CUDA and TPU, without an accelerator."""
 
 import jax
 import numpy as np
@@ -8,7 +8,9 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart import augmentations, decoder
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.chart.search import search as search_program
+from jaxmt.hypergraph import device_layout, inside_outside
 from tests.reference import chart_cases as cases
+from tests.reference import forests
 
 SIZES = dict(beam=6, pop=24, corners=8, widths=(8, 48), tile=8)
 PLATFORMS = ("cuda", "tpu")
@@ -58,3 +60,15 @@ def test_search_lowers(platform, labels, forest, hook):
     lowering_platforms=(platform,)
   )
   assert "stablehlo.while" in lowered.as_text()
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_inside_outside_lowers(platform):
+  made = forests.random_forest(1)
+  levels = device_layout.lay_out(made, tile=4)
+  lowered = (
+    jax.jit(inside_outside.marginals)
+    .trace(levels, made.score.astype(np.float32))
+    .lower(lowering_platforms=(platform,))
+  )
+  assert "stablehlo" in lowered.as_text()
