@@ -35,7 +35,8 @@ from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.report import page, tables
 from jaxmt.runtime import parallel, program, progress
 from jaxmt.text import files
-from jaxmt.train import explain, learn_theta, reference_derivations
+from jaxmt.train import explain, reference_derivations
+from jaxmt.train import theta as theta_lib
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "of launch/train.py")
 _STORE = flags.DEFINE_string(
@@ -184,7 +185,7 @@ def _publish(
       totals,
     )
   )
-  theta = [learn_theta.theta_features(made[name]) for name in (_BEFORE, _AFTER)]
+  theta = [theta_lib.theta_features(made[name]) for name in (_BEFORE, _AFTER)]
   moved = explain.moved_rules(made[_BEFORE].table, *theta, number=_RULES.value)
   sections.append(
     ("Rules that gained and lost", "P(rule | source side)", moved)

@@ -26,9 +26,9 @@ from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import files, ragged
-from jaxmt.train import edge_selection, learn_theta, methods, shard_counting
+from jaxmt.train import edge_selection, methods, shard_counting, theta
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.learn_theta import Resources, RunOptions
+from jaxmt.train.training import Resources, RunOptions
 from jaxmt.tune import kbest_decoder as tune_decoding
 
 _SENTENCES = 1024  # enough batches for all threads
@@ -131,9 +131,7 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
   learned = learn()
   busy = time.process_time() - cpu
   start = time.perf_counter()
-  learn_theta.with_theta(
-    model, learn_theta.theta_of(learned.counts, groups, config)
-  )
+  theta.with_theta(model, theta.theta_of(learned.counts, groups, config))
   estimation = time.perf_counter() - start
   record = learned.history[0]
   words = float(bitext.source.ids.lengths.mean())
@@ -156,7 +154,7 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
 
 def _breakdown(model, bitext, config) -> dict:
   """Milliseconds per sentence of each step, one thread."""
-  model = learn_theta.scaled(model, config.scale)
+  model = theta.scaled(model, config.scale)
   work = shard_counting.Work(
     model=model,
     bitext=bitext,

@@ -1,1 +1,26 @@
-"""Learning θ: rule probabilities from derivations of the training text."""
+"""Learning θ: rule probabilities from derivations of the training text.
+
+`train` runs the method that a `ThetaConfig` names; `register` adds a method
+(the contract is in `jaxmt.train.theta_method`).
+"""
+
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.methods import find, names, register, train
+from jaxmt.train.shard_counting import Bitext, make_bitext
+from jaxmt.train.theta_method import ThetaMethod
+from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
+
+__all__ = (
+  "Bitext",
+  "Learned",
+  "PreviousEpoch",
+  "Resources",
+  "RunOptions",
+  "ThetaConfig",
+  "ThetaMethod",
+  "find",
+  "make_bitext",
+  "names",
+  "register",
+  "train",
+)

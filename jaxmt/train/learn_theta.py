@@ -17,14 +17,12 @@ number of processes, they need one store on a disk that all of them see.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from jax.sharding import Mesh
 
 from jaxmt.decode import model as models
-from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.forced import forced
 from jaxmt.decode.model import Model
 from jaxmt.grammar import estimate
@@ -33,143 +31,22 @@ from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.runtime import parallel
 from jaxmt.runtime import runner as runner_lib
-from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
 from jaxmt.train import leave_one_out, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.leave_one_out import HeldOut
 from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
-from jaxmt.train.shard_store import Memory, Store
+from jaxmt.train.shard_store import Memory
+from jaxmt.train.theta import scaled, theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Learned:
-  """The result of training.
-
-  Attributes:
-    theta: natural logs in the order of `estimate.THETA`, float32 `[R, 5]`.
-    counts: what they were estimated from in units of 1 / `COUNT_UNIT`, int64
-      `[R]`.
-    history: one record for each iteration, see `describe`; those of an earlier
-      run only in the first process.
-    own: what each sentence gave to the counts, N rows, if it was asked for and
-      is known; only in the first process.
-  """
-
-  theta: np.ndarray
-  counts: np.ndarray
-  history: tuple[dict[str, Any], ...]
-  own: Contributions | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PreviousEpoch:
-  """The counts that training starts from, in later epochs.
-
-  Attributes:
-    counts: in units of 1 / `COUNT_UNIT`, int64 `[R]`; with `ThetaConfig.alpha`
-      they give the θ of the model.
-    own: what each sentence gave to them, N rows.
-  """
-
-  counts: np.ndarray
-  own: Contributions
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Resources:
-  """Where training runs; results do not depend on it.
-
-  Attributes:
-    runner: threads or Ray workers that take shards.
-    mesh: devices that take batches of a shard, or None.
-    processes: number of processes that share the shards (`jax.distributed`).
-    process: number of this process.
-    clock: seconds, for the reports; None leaves them out.
-    on_shard: called with the number of sentences of a finished shard.
-  """
-
-  runner: Runner = dataclasses.field(default_factory=Runner)
-  mesh: Mesh | None = None
-  processes: int = 1
-  process: int = 0
-  clock: Callable[[], float] | None = None
-  on_shard: Callable[[int], None] = lambda sentences: None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RunOptions:
-  """How a training is run.
-
-  Attributes:
-    groups: of the model's rules; None computes them.
-    search: sizes of the search; None for `shard_counting.search_config`.
-    store: finished shards and iterations; None keeps them in memory.
-    resources: where to run.
-    on_iteration: called with each iteration's record.
-    evaluate: called with each new θ in process 0; returns entries of the
-      record.
-    keep_own: whether to return what each sentence gave to the counts, as
-      `PreviousEpoch` of a later epoch. Several processes then need one store.
-  """
-
-  groups: Groups | None = None
-  search: SearchConfig | None = None
-  store: Store | None = None
-  resources: Resources = dataclasses.field(default_factory=Resources)
-  on_iteration: Callable[[dict[str, Any]], None] = lambda record: None
-  evaluate: Callable[[np.ndarray], Mapping[str, Any]] = lambda theta: {}
-  keep_own: bool = False
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Training:
-  """What all iterations share.
-
-  Attributes:
-    model: with θ(0), its weights scaled.
-    bitext: its static scores are of that model.
-    config: the settings.
-    method: the method.
-    groups: of the model's rules.
-    search: sizes of the search.
-    shards: of all processes.
-    mine: those of this process.
-    store: finished shards and iterations.
-    options: see `RunOptions`.
-    previous: counts of the epoch before, or None.
-    mix: see `learn`.
-    name: see `learn`.
-  """
-
-  model: Model
-  bitext: Bitext
-  config: ThetaConfig
-  method: ThetaMethod
-  groups: Groups
-  search: SearchConfig
-  shards: list[Shard]
-  mine: list[Shard]
-  store: Store
-  options: RunOptions
-  previous: PreviousEpoch | None
-  mix: Callable[[np.ndarray], np.ndarray]
-  name: str
-
-  @property
-  def resources(self) -> Resources:
-    """Where the training runs."""
-    return self.options.resources
-
-  def entry(self, number: int, shard: Shard) -> str:
-    """Returns the store's name of a shard of an iteration."""
-    return shard_store.entry(self.name, number, shard)
-
-  def theta(self, counts: np.ndarray) -> np.ndarray:
-    """Returns θ of counts in units, float64 `[R, 5]`."""
-    return self.mix(theta_of(counts, self.groups, self.config))
+from jaxmt.train.training import (
+  Learned,
+  PreviousEpoch,
+  Resources,
+  RunOptions,
+  Training,
+)
 
 
 def learn(
@@ -231,7 +108,7 @@ def learn(
 
 def _prepare(
   model, bitext, config, method, options, previous, mix, name
-) -> _Training:
+) -> Training:
   """Scales the weights, scores the text with them, and cuts it into shards."""
   groups = options.groups or estimate.group_rules(model.table)
   model = scaled(model, config.scale)
@@ -245,7 +122,7 @@ def _prepare(
     size=config.shard,
   )
   resources = options.resources
-  return _Training(
+  return Training(
     model=model,
     bitext=bitext,
     config=config,
@@ -263,7 +140,7 @@ def _prepare(
 
 
 def _iteration(
-  training: _Training,
+  training: Training,
   number: int,
   counts: np.ndarray,
   theta: np.ndarray | None,
@@ -298,7 +175,7 @@ def _iteration(
 
 
 def _store_iteration(
-  training: _Training, number: int, counts: np.ndarray, record: dict[str, Any]
+  training: Training, number: int, counts: np.ndarray, record: dict[str, Any]
 ) -> Contributions | None:
   """Stores a finished iteration, in process 0, which has seen every shard.
 
@@ -316,7 +193,7 @@ def _store_iteration(
   return own
 
 
-def _stored_own(training: _Training, finished: int) -> Contributions | None:
+def _stored_own(training: Training, finished: int) -> Contributions | None:
   """Returns what each sentence gave, if all iterations are finished."""
   if not training.options.keep_own or training.resources.process:
     return None
@@ -332,52 +209,8 @@ def _wait(resources: Resources) -> None:
     parallel.sum_over_processes(np.zeros(1, np.int64))
 
 
-def theta_of(
-  counts: np.ndarray, groups: Groups, config: ThetaConfig
-) -> np.ndarray:
-  """Returns add-alpha relative frequencies of counts in units, `[R, 5]`."""
-  return estimate.relative_frequency(
-    counts / COUNT_UNIT, groups, alpha=config.alpha
-  )
-
-
-def scaled(model: Model, scale: float) -> Model:
-  """Returns the model with weights such that ln p_lm has weight `scale`.
-
-  Ranks and best derivations stay the same. Nothing changes if `scale` is 0 or
-  the language model's weight is not positive.
-  """
-  if not scale or model.lm_weight <= 0:
-    return model
-  factor = scale / model.lm_weight
-  return models.with_weights(
-    model, {name: factor * value for name, value in model.weights.items()}
-  )
-
-
-def theta_features(model: Model) -> np.ndarray:
-  """Returns the θ that a model's rules have, float32 `[R, 5]`."""
-  columns = [tables.feature(model.table, name) for name in estimate.THETA]
-  return np.stack(columns, axis=1)
-
-
-def with_theta(model: Model, theta: np.ndarray) -> Model:
-  """Returns the model with other values of its θ features, `[R, 5]`.
-
-  Raises:
-    ValueError: if the model lacks one of them.
-  """
-  names = model.table.feature_names
-  missing = [name for name in estimate.THETA if name not in names]
-  if missing:
-    raise ValueError(f"the table has no feature {missing[0]!r}")
-  features = np.array(model.table.features)
-  features[:, [names.index(name) for name in estimate.THETA]] = theta
-  return models.with_features(model, features)
-
-
 def _finished(
-  training: _Training,
+  training: Training,
 ) -> tuple[int, np.ndarray, list[dict[str, Any]]]:
   """Returns what an earlier run has done, the same for all processes.
 
@@ -419,7 +252,7 @@ def _finished(
 
 
 def _held(
-  training: _Training, counts: np.ndarray, number: int
+  training: Training, counts: np.ndarray, number: int
 ) -> HeldOut | None:
   """Returns what leaving one out needs in an iteration.
 
@@ -461,7 +294,7 @@ def _extracted(model: Model, groups: Groups) -> bool:
   return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
 
 
-def _with_own(training: _Training, work: Work, number: int) -> list[Shard]:
+def _with_own(training: Training, work: Work, number: int) -> list[Shard]:
   """Returns the shards with what their sentences gave to the counts in use."""
   provenance, previous = work.bitext.provenance, training.previous
   if work.held is None or provenance is None:
@@ -483,7 +316,7 @@ def _with_own(training: _Training, work: Work, number: int) -> list[Shard]:
 
 
 def _count_shards(
-  training: _Training, shards: list[Shard], work: Work, number: int
+  training: Training, shards: list[Shard], work: Work, number: int
 ) -> Iterator[Counted]:
   """Yields the counts of each shard in order, from the store if it has them."""
   store, resources = training.store, training.resources
@@ -509,7 +342,7 @@ def _count_shards(
       yield counted
 
 
-def _drop_shards(training: _Training, number: int) -> None:
+def _drop_shards(training: Training, number: int) -> None:
   """Drops the shards that no later iteration needs."""
   config, store = training.config, training.store
   last = number + 1 == config.iterations

@@ -39,9 +39,10 @@ from jaxmt.train import (
 )
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.edge_selection import Selection
-from jaxmt.train.learn_theta import Learned, PreviousEpoch, RunOptions
 from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
+from jaxmt.train.theta import theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
+from jaxmt.train.training import Learned, PreviousEpoch, RunOptions
 
 
 def train(
@@ -96,7 +97,7 @@ def _primary(
   del method, bitext, previous
   units = np.asarray(model.table.counts) * COUNT_UNIT
   counts = np.rint(units).astype(np.int64)
-  theta = learn_theta.theta_of(counts, options.groups, config)
+  theta = theta_of(counts, options.groups, config)
   return Learned(theta=theta.astype(np.float32), counts=counts, history=())
 
 
@@ -144,7 +145,7 @@ def _searn(
   )
   left_out = config.leave_one_out
   learned = learn_theta.learn(
-    learn_theta.with_theta(model, forced.theta),
+    with_theta(model, forced.theta),
     bitext,
     dataclasses.replace(
       config,

@@ -79,6 +79,34 @@ def test_viterbi_is_the_argmax_over_all_derivations(world, alphas):
   assert len(found.score) > 30
 
 
+@pytest.mark.parametrize("alphas", [(0.1, 5.0), (2.0, 0.0), (0.0, 5.0)])
+def test_the_shipped_state_selects_a_derivation_with_its_exact_score(
+  world, alphas
+):
+  """Merging by language model state is a pruning: it may miss the best.
+
+  But the score of what it selects is exact, and it rarely misses.
+  """
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE, counts="viterbi", alpha1=alphas[0], alpha2=alphas[1], state="lm"
+  )
+  result, forest = tiny.forests(model, bitext, config, tiny.WIDE)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  found = every(model, bitext, forest)
+  exact = exact_scores(bitext, forest, found, config)
+  reached = 0
+  for row in range(len(bitext)):
+    here = range(found.offsets[row], found.offsets[row + 1])
+    edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
+    [own] = [d for d in here if set(found.edges[d].tolist()) == set(edges)]
+    np.testing.assert_allclose(chosen.augmented[row], exact[own], atol=2e-4)
+    reached += exact[own] > exact[here].max() - 1e-3
+  assert reached >= len(bitext) - 1
+
+
 def in_sentence(forest, row):
   edges = np.diff(forest.edge_offsets[forest.node_offsets])
   return np.repeat(np.arange(len(forest)), edges) == row

@@ -9,7 +9,7 @@ from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
 from jaxmt.hypergraph import viterbi
-from jaxmt.train import explain, learn_theta, reference_derivations
+from jaxmt.train import explain, reference_derivations, theta
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
@@ -174,7 +174,7 @@ def test_story_and_summary_name_what_is_lost(world):
 
 def test_moved_rules_are_sorted_by_what_moved(world):
   model, _, _ = world
-  before = learn_theta.theta_features(model)
+  before = theta.theta_features(model)
   after = before.copy()
   up, down = np.flatnonzero(model.table.counts > 0)[[3, 9]]
   after[up, 3] += 0.5

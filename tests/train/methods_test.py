@@ -10,9 +10,9 @@ from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import marginals
-from jaxmt.train import learn_theta, methods
+from jaxmt.train import methods, theta
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.learn_theta import RunOptions
+from jaxmt.train.training import RunOptions
 from tests.reference import tiny_training as tiny
 
 CONFIG = ThetaConfig(iterations=2, fallback="skip", shard=4, batch_cells=60)
@@ -34,9 +34,7 @@ def train(world, **changes):
 def test_primary_is_the_relative_frequency_of_extraction(world):
   model, _ = world
   got = train(world, method="primary", alpha=0.0)
-  np.testing.assert_allclose(
-    got.theta, learn_theta.theta_features(model), atol=1e-5
-  )
+  np.testing.assert_allclose(got.theta, theta.theta_features(model), atol=1e-5)
   assert got.history == ()
 
 
@@ -63,7 +61,7 @@ def viterbi(model, bitext):
 def test_forced_counts_the_best_derivations_of_the_references(world):
   model, bitext = world
   got = train(world, method="forced")
-  scaled = learn_theta.scaled(model, CONFIG.scale)
+  scaled = theta.scaled(model, CONFIG.scale)
   want, reached = forced_counts(scaled, bitext, viterbi(scaled, bitext))
   np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-6)
   assert len(got.history) == 1
@@ -76,7 +74,7 @@ def test_likelihood_trains_on_the_derivations_of_the_references(world, counts):
   got = train(
     world, method="likelihood", counts=counts, iterations=1, nbest=10_000
   )
-  scaled = learn_theta.scaled(model, CONFIG.scale)
+  scaled = theta.scaled(model, CONFIG.scale)
   weigh = viterbi(scaled, bitext)
   if counts != "viterbi":
     weigh = marginals
@@ -126,7 +124,7 @@ def test_searn_mixes_forced_and_seen(world):
   got = train(world, method="searn", iterations=1, searn_weight=0.25)
   model, bitext = world
   groups = estimate.group_rules(model.table)
-  seen = learn_theta.theta_of(got.counts, groups, CONFIG)
+  seen = theta.theta_of(got.counts, groups, CONFIG)
   want = np.log(
     0.25 * np.exp(seen) + 0.75 * np.exp(forced.theta.astype(np.float64))
   )

@@ -24,14 +24,14 @@ from jaxmt.runtime.runner import Runner
 from jaxmt.train import methods, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
-from jaxmt.train.learn_theta import (
+from jaxmt.train.shard_counting import Bitext
+from jaxmt.train.shard_store import Store
+from jaxmt.train.training import (
   Learned,
   PreviousEpoch,
   Resources,
   RunOptions,
 )
-from jaxmt.train.shard_counting import Bitext
-from jaxmt.train.shard_store import Store
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,55 @@
+"""θ as features of a model: estimated from counts, read, replaced, scaled."""
+
+import numpy as np
+
+from jaxmt.decode import model as models
+from jaxmt.decode.model import Model
+from jaxmt.grammar import estimate
+from jaxmt.grammar import table as tables
+from jaxmt.grammar.estimate import Groups
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
+from jaxmt.train.config import ThetaConfig
+
+
+def theta_of(
+  counts: np.ndarray, groups: Groups, config: ThetaConfig
+) -> np.ndarray:
+  """Returns add-alpha relative frequencies of counts in units, `[R, 5]`."""
+  return estimate.relative_frequency(
+    counts / COUNT_UNIT, groups, alpha=config.alpha
+  )
+
+
+def scaled(model: Model, scale: float) -> Model:
+  """Returns the model with weights such that ln p_lm has weight `scale`.
+
+  Ranks and best derivations stay the same. Nothing changes if `scale` is 0 or
+  the language model's weight is not positive.
+  """
+  if not scale or model.lm_weight <= 0:
+    return model
+  factor = scale / model.lm_weight
+  return models.with_weights(
+    model, {name: factor * value for name, value in model.weights.items()}
+  )
+
+
+def theta_features(model: Model) -> np.ndarray:
+  """Returns the θ that a model's rules have, float32 `[R, 5]`."""
+  columns = [tables.feature(model.table, name) for name in estimate.THETA]
+  return np.stack(columns, axis=1)
+
+
+def with_theta(model: Model, theta: np.ndarray) -> Model:
+  """Returns the model with other values of its θ features, `[R, 5]`.
+
+  Raises:
+    ValueError: if the model lacks one of them.
+  """
+  names = model.table.feature_names
+  missing = [name for name in estimate.THETA if name not in names]
+  if missing:
+    raise ValueError(f"the table has no feature {missing[0]!r}")
+  features = np.array(model.table.features)
+  features[:, [names.index(name) for name in estimate.THETA]] = theta
+  return models.with_features(model, features)
