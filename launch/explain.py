@@ -38,40 +38,44 @@ from jaxmt.text import files
 from jaxmt.train import explain, reference_derivations
 from jaxmt.train import theta as theta_lib
 
-_WORKDIR = flags.DEFINE_string("workdir", None, "of launch/train.py")
+_WORKDIR = flags.DEFINE_string("workdir", None, "workdir of launch/train.py")
 _STORE = flags.DEFINE_string(
-  "store", None, "its artefacts, if not in the workdir (as in a study)"
+  "store", None, "folder of its artefacts, if not in the workdir"
 )
-_SYSTEM = flags.DEFINE_string("system", "augmented-forest", "the trained one")
-_PART = flags.DEFINE_enum("part", "test", ["tune", "test"], "which sentences")
-_SENTENCES = flags.DEFINE_list("sentences", [], "numbers from 1 to show")
+_SYSTEM = flags.DEFINE_string("system", "augmented-forest", "trained system")
+_PART = flags.DEFINE_enum(
+  "part", "test", ["tune", "test"], "part of the corpus"
+)
+_SENTENCES = flags.DEFINE_list(
+  "sentences", [], "numbers of sentences to show, from 1"
+)
 _NUMBER = flags.DEFINE_integer(
-  "number", 100, "sentences to sum up", lower_bound=1
+  "number", 100, "sentences in the summary", lower_bound=1
 )
 _BEAM = flags.DEFINE_integer(
-  "beam", 0, "width of decoding; 0: the run's own", lower_bound=0
+  "beam", 0, "beam width of decoding; 0 for the run's own", lower_bound=0
 )
 _WIDE = flags.DEFINE_integer(
   "wide",
   100,
-  "width of the search that ranks, at least 70 over the beam's",
+  "beam width of the ranking search; at least --beam + 70",
   lower_bound=1,
 )
 _POP = flags.DEFINE_integer(
-  "pop", 250, "candidates of that search, at least", lower_bound=1
+  "pop", 250, "least number of candidates of that search", lower_bound=1
 )
 _EXACT = flags.DEFINE_integer(
   "exact_words",
   0,
-  "longest sentences searched exactly; 0 for none",
+  "search sentences up to this length exactly; 0 for none",
   lower_bound=0,
 )
 _RULES = flags.DEFINE_integer(
-  "rules", 10, "rules to list each way", lower_bound=0
+  "rules", 10, "rules to list as gaining and losing most", lower_bound=0
 )
-_OUTPUT = flags.DEFINE_string("output", None, "HTML page to write as well")
+_OUTPUT = flags.DEFINE_string("output", None, "HTML page")
 
-_BEHIND = 70  # as a training beam of 100 is to 30
+_EXTRA_RANKS = 70  # a training beam of 100 minus a beam of 30
 R = TypeVar("R", bound=Record)
 _BEFORE, _AFTER = "before", "after"
 _NAMES = (_BEFORE, "new rules", _AFTER)
@@ -97,7 +101,7 @@ def _rows(size: int) -> np.ndarray:
   except ValueError as error:
     raise InputError(f"--sentences: {error}") from error
   if any(not 0 <= row < size for row in shown):
-    raise InputError(f"--sentences: there are 1 to {size}")
+    raise InputError(f"--sentences: not between 1 and {size}")
   rest = [row for row in range(size) if row not in shown]
   return np.array((shown + rest)[: max(_NUMBER.value, len(shown))], np.int64)
 
@@ -132,8 +136,8 @@ def main(argv: list[str]) -> None:
     )
     source = models.make_source(made[name], part.source, spans=spans)
     sources[name] = models.select_source(source, rows)
-  # Ranks a little behind the beam must be told from those far behind it.
-  width = max(_WIDE.value, search.beam + _BEHIND)
+  # The search must be wide enough to rank parts that the beam just loses.
+  width = max(_WIDE.value, search.beam + _EXTRA_RANKS)
   pop = max(_POP.value, search.pop, 5 * width // 2)
   wide = dataclasses.replace(search, beam=width, pop=pop)
   config = system.decode_config(wide, made[_BEFORE])

@@ -30,24 +30,24 @@ flags.adopt_module_key_flags(model_flags)
 _INPUT = flags.DEFINE_string("input", "", "source text")
 _REFERENCE = flags.DEFINE_string("reference", "", "target text, line by line")
 _OUTPUT = flags.DEFINE_string("output", "", "derivations; '-' for stdout")
-_WEIGHTS = flags.DEFINE_string("weights", "", "lines 'name value'")
+_WEIGHTS = flags.DEFINE_string("weights", "", "file of lines 'name value'")
 _NBEST = flags.DEFINE_integer(
   "nbest",
   1,
-  "derivations per line; if several: number ||| derivation ||| score",
+  "derivations per line; several are number ||| derivation ||| score",
   lower_bound=1,
 )
 _LEAVE_ONE_OUT = flags.DEFINE_bool(
   "leave_one_out",
   False,
-  "without rules that only the sentence itself gave; the grammar must come from"
-  " just these lines, extracted with --provenance",
+  "leave out rules that only the sentence itself has; the grammar must be"
+  " extracted from exactly these lines, with --provenance",
 )
 _LONGEST = flags.DEFINE_integer(
-  "max_words", 250, "longer lines are not tried", lower_bound=1
+  "max_words", 250, "longest line to try", lower_bound=1
 )
 _EDGES = flags.DEFINE_integer(
-  "max_edges", 1 << 20, "edges of a line's chart before it is given up"
+  "max_edges", 1 << 20, "give up a line whose chart has more edges"
 )
 _REPORT = flags.DEFINE_bool("report", False, "print reachability by length")
 _JSON = flags.DEFINE_bool("json", False, "print the report as JSON")
@@ -66,7 +66,7 @@ def _read_references(*, size: int) -> list[str]:
 
 
 def _empty_lm():
-  """A language model that knows no word."""
+  """Returns a language model without words."""
   import numpy as np
 
   from jaxmt.lm import tables
@@ -118,7 +118,7 @@ def _load_model():
 
 
 def _read_trees(lines: list[str]):
-  """The trees of the lines, or None if there are none."""
+  """Returns the trees of the lines, or None without --trees."""
   if not model_flags.TREES.value:
     return None
   from jaxmt.decode import loading

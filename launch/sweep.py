@@ -8,8 +8,8 @@
       --config.data.files.train_source=train.de ...   # on a corpus of your own
 
 --config, with changes to it, takes the place of the study's own base config.
-Runs share one artefact store, so what two entries have in common is made once;
-with --store studies can share one too.
+Runs share one artefact store, so stages that two entries have in common run
+once; with --store, studies can share one too.
 Finished runs are skipped, unless their config, an input file or the code has
 changed since. Afterwards: python tools/table.py runs/n
 
@@ -38,14 +38,16 @@ _DRY_RUN = flags.DEFINE_bool("dry_run", False, "only list the runs")
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "base config instead of the study's own"
 )
-_SHARD = flags.DEFINE_string("shard", "0/1", "i/n: every n-th run from i on")
+_SHARD = flags.DEFINE_string(
+  "shard", "0/1", "i/n: every n-th run, starting with run i"
+)
 _ENTRIES = flags.DEFINE_list("entries", [], "only these entries")
-_SEEDS = flags.DEFINE_list("seeds", [], "only these of the study's seeds")
+_SEEDS = flags.DEFINE_list("seeds", [], "only these seeds of the study")
 flags.adopt_module_key_flags(resource_flags)
 
 
 def main(argv: list[str]) -> None:
-  """Runs what is left of the study."""
+  """Runs the unfinished trials of the study."""
   del argv
   plan = study.load(program.given(_STUDY))
   workdir = pathlib.Path(program.given(_WORKDIR))
@@ -62,7 +64,7 @@ def main(argv: list[str]) -> None:
     return
   workers = max((config.theta.workers for config in configs), default=1)
   with resource_flags.enter(str(workdir), workers=workers) as options:
-    if options is None:  # this process has helped another one
+    if options is None:  # another process led the run; it is finished
       return
     workdir.mkdir(parents=True, exist_ok=True)
     base = None
@@ -84,7 +86,10 @@ def main(argv: list[str]) -> None:
 def _freeze(
   trials: list[study.Trial], *, wanted: set[str]
 ) -> tuple[dict[str, experiment.ExperimentConfig], dict[str, str]]:
-  """Configs and versions; those not wanted may be impossible and missing."""
+  """Returns configs and versions by folder.
+
+  Bad configs are an error for the `wanted` folders, and left out of others.
+  """
   frozen, versions = {}, {}
   for trial in trials:
     try:

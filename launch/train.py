@@ -4,8 +4,8 @@
     python launch/train.py --config=configs/quickstart.py:small \
       --config.data.synthetic.noise=0.1 --workdir=runs/noisy
 
-Started again on the same workdir it redoes only what was unfinished or has
-changed. Results: results.json, metrics.jsonl and report.html in the workdir.
+Started again on the same workdir it runs only stages that were unfinished or
+have changed. Results in the workdir: results.json, metrics.jsonl, report.html.
 
 Rule probabilities are trained on several devices (--devices=4), on Ray
 (--runner=ray), or by several processes that see the same workdir: start the
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> None:
   workdir = program.given(_WORKDIR)
   config = experiment.freeze(config_lib.of_flag(_CONFIG.value))
   with resource_flags.enter(workdir, workers=config.theta.workers) as options:
-    if options is None:  # this process has helped another one
+    if options is None:  # another process led the run; it is finished
       return
     with pipeline.open_run(
       workdir,

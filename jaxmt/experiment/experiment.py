@@ -69,7 +69,7 @@ class DataConfig:
     synthetic: the embedded corpus.
     seed: of the embedded corpus; a negative one means the experiment's.
     files: the files.
-    reverse: translate from target to source; there are no trees then.
+    reverse: translate from target to source, without trees.
   """
 
   kind: str = "synthetic"

@@ -93,7 +93,7 @@ def load(path: str) -> Study:
   if not isinstance(ablations, Mapping) or not all(
     isinstance(changes, Mapping) for changes in ablations.values()
   ):
-    raise InputError("ABLATIONS is no dict of dicts", path=path)
+    raise InputError("ABLATIONS must be a dict of dicts", path=path)
   if not isinstance(module.SEEDS, tuple | list):
     raise InputError("SEEDS is no tuple", path=path)
   if not isinstance(module.BASE, str):
@@ -109,7 +109,7 @@ def load(path: str) -> Study:
   layout = getattr(module, "LAYOUT", None)
   if layout is not None:
     if not isinstance(layout, Mapping):
-      raise InputError("LAYOUT is no dict", path=path)
+      raise InputError("LAYOUT must be a dict", path=path)
     layouts.check(layout, list(ablations), path)
   return Study(
     name=pathlib.Path(path).stem,
@@ -241,7 +241,7 @@ def read_description(workdir: pathlib.Path) -> dict[str, Any]:
   _check_names(about["entries"], about["seeds"], path)
   if about.get("layout") is not None:
     if not isinstance(about["layout"], dict):
-      raise InputError("'layout' is no dict", path=path)
+      raise InputError("'layout' must be a dict", path=path)
     layouts.check(about["layout"], about["entries"], path)
   return about
 
@@ -306,7 +306,7 @@ def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
 
 
 def progress(about: Mapping[str, Any], found: Sequence[Outcome]) -> str:
-  """Says how much of a study there is, if it is not all."""
+  """Returns how many runs are done, as text; "" for all."""
   done = {(o.entry, seed) for o in found for seed in o.seeds}
   total = len(about["entries"]) * len(about["seeds"])
   return "" if len(done) == total else f"; {len(done)} of {total} runs are done"

@@ -81,23 +81,23 @@ class Tuned:
 
   @property
   def scores(self) -> list[float]:
-    """The best score of each run, as the metric gives it."""
+    """The best score of each run, in the metric's own units."""
     return [self.score(state) for state in self.states]
 
   def score(self, state: LoopState) -> float:
-    """The best score of a run, as the metric gives it."""
+    """Returns the best score of a run, in the metric's own units."""
     return loop.best_of(state.history, self.metric)
 
 
 class Watch:
-  """Tells the time that decoding takes from that of the rest."""
+  """Times decoding separately."""
 
   def __init__(self, decode: Decode, clock: Callable[[], float]):
     self._decode, self._clock = decode, clock
     self._begin, self._decoding = clock(), 0.0
 
   def decode(self, weights: Mapping[str, float], numbers: np.ndarray):
-    """Decodes, on the watch."""
+    """Decodes, and adds up the time."""
     before = self._clock()
     found = self._decode(weights, numbers)
     self._decoding += self._clock() - before
@@ -117,12 +117,12 @@ class Watch:
 def open_workdir(
   workdir: str, *, about: Mapping[str, Any], resume_there: bool
 ) -> checkpoint.Partial:
-  """Returns where states are kept, empty unless there is a run to go on with.
+  """Returns the store of states, empty unless a run is resumed.
 
   Args:
-    workdir: made if it is not there.
+    workdir: created if it does not exist.
     about: everything the result depends on, as JSON.
-    resume_there: go on with an unfinished run; otherwise begin anew.
+    resume_there: resume an unfinished run; otherwise start from the beginning.
 
   Raises:
     InputError: if the workdir holds a run of something else.

@@ -36,23 +36,23 @@ class ThetaConfig:
     cost: C, the loss beyond.
     goodness: "bleu" is equation (11); any other is a sentence metric of
       `jaxmt.metrics.registry`.
-    scale: weights are multiplied by what makes that of ln p of the language
-      model this much; 0 leaves them. Tuners like MERT leave the scale open,
-      but the losses and the posteriors depend on it.
+    scale: weights are multiplied so that the weight of the language model's
+      ln p becomes this; 0 leaves them. Tuners like MERT do not determine the
+      scale, but the losses and the posteriors depend on it.
     constraint: a derivation is used if its words' edit distance to the
       reference is at most this share of the reference's words.
     iterations: I of figure 5.
     alpha: of add-alpha smoothing. The paper's is for millions of sentences. A
-      sentence counts some ten rules but gives a hundred to the table, so with
-      thousands of them 0.5 for each rule outweighs what was counted.
+      sentence counts some ten rules but adds a hundred to the table, so with
+      thousands of sentences 0.5 for each rule outweighs the counts.
     nbest: derivations of n-best counts, and of "best-bleu".
     posterior_scale: augmented scores are multiplied by it before they become
       posteriors.
-    fallback: what a sentence without admissible derivation gives: the counts
-      it gave at "extraction", some twenty times as many as other sentences
-      give; the same "scaled" to the number of rules of its best derivation,
-      to that of its words if it has none; that derivation, though it is not
-      admissible ("nearest"); or nothing ("skip").
+    fallback: the counts of a sentence without an admissible derivation:
+      those of "extraction", which are some twenty times those of other
+      sentences; the same "scaled" to the number of rules of its best
+      derivation, or to that of its words if it has none; that derivation,
+      though it is not admissible ("nearest"); or none ("skip").
     leave_one_out: "counts" takes a sentence's own counts out of the θ it is
       decoded with, "singletons" forbids rules that only it has (a word no
       other sentence has can still be translated, as a last resort), "none"

@@ -21,7 +21,7 @@ from jaxmt.text.ragged import Ragged
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Contributions:
-  """What B sentences give to the rules.
+  """Counts that B sentences give to the rules.
 
   Attributes:
     rules: rule ids in B rows, rising, each once, int32 `[M]`.
@@ -94,7 +94,7 @@ def _contributions(node_offsets, edge_offsets, rule, weights, size, copy_rule):
 def from_provenance(
   provenance: Provenance, sentences: np.ndarray
 ) -> Contributions:
-  """What sentences gave at extraction, for int `[B]` of them."""
+  """Returns the counts of sentences, int `[B]`, at extraction."""
   sentences = np.asarray(sentences, np.int64)
   starts = provenance.rules.offsets[sentences]
   lengths = provenance.rules.lengths[sentences]

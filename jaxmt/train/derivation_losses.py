@@ -26,7 +26,7 @@ def beam_loss(
   Args:
     rank: η, from 1 for the best, `[...]`.
     k: the beam width of decoding.
-    margin: k_m; 0 makes a step behind k.
+    margin: k_m; 0 makes a step after rank k.
     cost: C.
 
   Returns:

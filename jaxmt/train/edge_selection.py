@@ -47,7 +47,7 @@ _OUT = -1e30  # finite, for sums of several
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Selection:
-  """What was chosen from the forests of B sentences.
+  """Derivations selected from the forests of B sentences.
 
   Attributes:
     weights: how often each edge counts, float64 `[E]`.

@@ -1,10 +1,10 @@
-"""What training did to a sentence, to the rules, and to the search.
+"""How training changes a sentence's derivations, the rules and the search.
 
-Figure 1 of the paper: a derivation of the reference is good for nothing if the
-beam drops one of its parts on the way. `ranks` tells, for every span of such a
-derivation, how many competing hypotheses of the span have a better model score,
-under any model. A part beyond the beam width was lost there, and so was one
-that the search did not come to, or merged into a better one of the same state.
+Figure 1 of the paper: a derivation of the reference is useless if the beam
+drops one of its parts. `ranks` returns, for every span of such a derivation,
+how many competing hypotheses of the span have a better model score, under any
+model. A part beyond the beam width is lost. So is one that the search does not
+build, or merges into a better one of the same state.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.lm.host import advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import row_offsets
-from jaxmt.train.reference_derivations import Wanted
+from jaxmt.train.reference_derivations import ReferenceDerivations
 
 
 def partial_scores(
@@ -99,10 +99,10 @@ class Ranks:
     rank: 1 + the hypotheses of the part's cell that score better, int64 `[N]`.
     competing: how many hypotheses the cell has, int64 `[N]`; 0 if the search
       has no such cell.
-    gap: how far the part is behind the cell's best, float64 `[N]`; negative if
-      it scores better than all of them, nan without a cell.
-    found: whether the search can have kept it, bool `[N]`: there is a
-      hypothesis that scores no better, and one that scores no worse.
+    gap: score of the cell's best minus that of the part, float64 `[N]`;
+      negative if the part is better than all of them, nan without a cell.
+    found: whether the search can have kept it, bool `[N]`: one hypothesis
+      scores no better, and one no worse.
   """
 
   rank: np.ndarray
@@ -123,7 +123,7 @@ def ranks(
   config: DecodeConfig,
   tolerance: float = 1e-3,
 ) -> Ranks:
-  """Ranks every part of derivations among what a plain search finds.
+  """Ranks every part of derivations among the hypotheses of a plain search.
 
   Args:
     model: whose scores count.
@@ -226,13 +226,13 @@ def _mark(one: Ranks, node: int, beam: int) -> str:
 
 
 def summary(
-  wanted: Wanted, seen: dict[str, Ranks], *, beam: int
+  near: ReferenceDerivations, seen: dict[str, Ranks], *, beam: int
 ) -> list[dict[str, Any]]:
-  """How often the beam keeps the wanted derivations whole, for each model.
+  """Returns how often the beam keeps all of a derivation, for each model.
 
   Mean ranks are of the parts that the search has found.
   """
-  derivations = wanted.derivations
+  derivations = near.derivations
   lengths = np.diff(derivations.offsets)
   row = np.repeat(np.arange(len(lengths)), lengths)
   out = []
@@ -244,7 +244,7 @@ def summary(
       {
         "model": name,
         "sentences": len(lengths),
-        "reference reached": int(wanted.exact.sum()),
+        "reference reached": int(near.exact.sum()),
         "kept whole by the beam": int((~some & (lengths > 0)).sum()),
         "parts lost %": round(100 * float(lost.mean()), 2) if len(row) else 0.0,
         "mean rank": round(float(one.rank[one.found].mean()), 2)
@@ -261,7 +261,7 @@ def summary(
 def moved_rules(
   table: RuleTable, before: np.ndarray, after: np.ndarray, *, number: int
 ) -> list[dict[str, Any]]:
-  """The rules that gained and lost most of P(r | source side).
+  """Returns the rules that gained and lost most of P(r | source side).
 
   Changes are weighed with how often the source side was extracted.
 
@@ -269,7 +269,7 @@ def moved_rules(
     table: R rules with counts.
     before: ln θ, `[R, 5]`.
     after: ln θ, `[R, 5]`.
-    number: so many of each.
+    number: how many to list each way.
   """
   groups = estimate.group_rules(table)
   column = estimate.THETA.index("rule_given_source")

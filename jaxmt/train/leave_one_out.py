@@ -24,15 +24,15 @@ from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.train.counts import Contributions
 
-# What a rule costs that only the sentence has, where it may be used at all: so
-# much that any other is better, but scores with it in them stay readable.
-LAST = -50.0
+# Score of a rule seen only in this sentence, where it may be used at all. Any
+# other rule is better, and scores that include it stay readable.
+LAST_RESORT_SCORE = -50.0
 _NOTHING = 0.5 / COUNT_UNIT  # less than a unit is rounding
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HeldOut:
-  """What is needed to take sentences' own counts away.
+  """What is needed to leave a sentence's own counts out of θ.
 
   Attributes:
     kind: "counts" or "singletons", see `ThetaConfig.leave_one_out`.
@@ -118,8 +118,8 @@ def changes(
     rows: numbers of the sentences in the training text, int `[B]`.
 
   Returns:
-    float32 `[N]`; `NONE` for a forbidden rule, `LAST` for one that translates
-    a single word, so that every sentence keeps a derivation.
+    float32 `[N]`; `NONE` for a forbidden rule, `LAST_RESORT_SCORE` for one that
+    translates a single word, so that every sentence keeps a derivation.
   """
   total, groups = held.total, held.groups
   alone = Ragged(
@@ -226,7 +226,7 @@ def _changes(
       rest, rest_both = one - o_rule[which], both - o_pair[p]
       if forbid:
         if o_rule[which] > 0 and rest < _NOTHING:
-          out[place - 1] = LAST if one_word[which] else NONE
+          out[place - 1] = LAST_RESORT_SCORE if one_word[which] else NONE
         continue
       total = weights[0] * _shift(
         both, t_tpair[t], rest_both, t_tpair[t] - o_tpair[t]

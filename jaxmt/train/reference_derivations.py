@@ -1,4 +1,4 @@
-"""Derivations one would want: of the reference, or of something near it."""
+"""Derivations of the reference, or of its nearest string."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _CLOSE = 50.0  # weight of goodness that outweighs most model scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ReferenceDerivations:
   """A derivation near the reference for each of B sentences.
 
   Attributes:
@@ -45,11 +45,11 @@ def reference_like(
   references: Sequence[str],
   *,
   config: DecodeConfig,
-) -> Wanted:
-  """Finds the best derivation of the reference, or of something near it.
+) -> ReferenceDerivations:
+  """Returns the best derivation of the reference, or of its nearest string.
 
-  Where forced decoding reaches the reference that is its best derivation by
-  model score; elsewhere the best of a search that goes for goodness.
+  Where forced decoding reaches the reference, it is the best derivation by
+  model score; elsewhere the best of a search for goodness.
 
   Args:
     model: rules and weights.
@@ -72,7 +72,7 @@ def reference_like(
     )
     order[missed[there]] = len(found) + np.arange(there.sum())
     rows.append(near)
-  return Wanted(
+  return ReferenceDerivations(
     derivations=_ordered(rows, order, model.arity),
     exact=forced.reached,
     distance=distance,

@@ -127,7 +127,7 @@ def make_shards(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Counted:
-  """What a shard gives.
+  """Counts of a shard.
 
   Attributes:
     made: contributions, one row for each sentence of the shard in the order of
@@ -146,7 +146,7 @@ class Counted:
 
 
 def search_config(config: ThetaConfig) -> SearchConfig:
-  """The sizes of the training search: as decoding, only wider."""
+  """Returns the sizes of the training search, which is wider than decoding."""
   return search.make_config(
     beam=config.train_beam,
     pop=config.train_pop,
@@ -165,7 +165,7 @@ class Work:
     method: what to add to scores, and which derivations to select.
     search: sizes of the search.
     held: what leaving one out needs, or None.
-    per_sentence: whether contributions are wanted sentence by sentence.
+    per_sentence: whether contributions are returned sentence by sentence.
   """
 
   model: Model
@@ -199,7 +199,7 @@ def prepare(
 def inputs(
   work: Work, parts: list[np.ndarray], prepared: Prepared
 ) -> tuple[AugmentInputs, ...] | None:
-  """What an augmented search needs of the references; None for a plain one."""
+  """Returns a search's inputs from the references; None for a plain one."""
   if work.method.search(work.config) is None:
     return None
   lines = [[work.bitext.lines[row] for row in part] for part in parts]
@@ -215,7 +215,7 @@ def run(
   inputs: tuple[AugmentInputs, ...] | None = None,
   mesh: Mesh | None = None,
 ) -> list[Result]:
-  """Searches prepared batches, augmented if there are inputs for that."""
+  """Searches prepared batches, augmented if `inputs` are given."""
   added = None if inputs is None else work.method.search(work.config)
   beams = decoder.run_search(
     prepared,
@@ -232,7 +232,7 @@ def run(
 def count(
   work: Work, rows: np.ndarray, forest: Forest, chosen: Selection
 ) -> Counted:
-  """Turns a selection into contributions; falls back where there is none."""
+  """Turns a selection into contributions; falls back where it is empty."""
   size, copy_rule = len(work.model.table), work.model.copy_rule
   weights = chosen.weights
   lost = ~chosen.admissible
@@ -284,7 +284,7 @@ def count_shard(
   parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
 ) -> Counted:
-  """Searches a shard and counts what is chosen.
+  """Searches a shard, selects derivations and counts their rules.
 
   Args:
     shard: which sentences.

@@ -131,11 +131,11 @@ def test_a_base_is_found_from_elsewhere(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
   ("text", "cause"),
   [
-    ("ABLATIONS = [1]", "ABLATIONS is no dict of dicts"),
-    ("ABLATIONS = {'a': 1}", "ABLATIONS is no dict of dicts"),
+    ("ABLATIONS = [1]", "ABLATIONS must be a dict of dicts"),
+    ("ABLATIONS = {'a': 1}", "ABLATIONS must be a dict of dicts"),
     ("ABLATIONS = {'a': {}}\nSEEDS = 3", "SEEDS is no tuple"),
     ("ABLATIONS = {'a': {}}\nBASE = 3", "BASE is no string"),
-    ("ABLATIONS = {'a': {}}\nLAYOUT = 3", "LAYOUT is no dict"),
+    ("ABLATIONS = {'a': {}}\nLAYOUT = 3", "LAYOUT must be a dict"),
     ("ABLATIONS = {1: {}}", "entry 1 cannot name a folder"),
     ("ABLATIONS = {'': {}}", "entry '' cannot name a folder"),
     ("ABLATIONS = {'..': {}}", r"entry '\.\.' cannot name a folder"),

@@ -243,7 +243,7 @@ def test_damaged_results_are_named(tmp_path, damage, message):
     ({"entries": "base"}, "'entries' is no list"),
     ({"seeds": [-1]}, "seed -1"),
     ({"versions": []}, "'versions' is no dict"),
-    ({"layout": []}, "'layout' is no dict"),
+    ({"layout": []}, "'layout' must be a dict"),
     ({"layout": {"kind": "x"}}, "LAYOUT kind"),
   ],
 )

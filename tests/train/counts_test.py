@@ -220,6 +220,8 @@ def test_holding_out_changes_the_chart_of_the_own_sentence_only(world):
   np.testing.assert_array_equal(gone, want & ~single)
   assert 0 < gone.sum() < len(gone)
   # Its own words can be translated, if there is no other way.
-  dear = after - chart.static[cell, column] < 0.9 * leave_one_out.LAST
+  dear = (
+    after - chart.static[cell, column] < 0.9 * leave_one_out.LAST_RESORT_SCORE
+  )
   np.testing.assert_array_equal(~gone & dear, want & single)
   assert (want & single).any()
