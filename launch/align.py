@@ -7,6 +7,8 @@ Learns the model in both directions from the text itself. Lines without words
 on one side get an empty line. The result is a function of the input alone.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import dataclasses
 
 import jax
@@ -14,7 +16,7 @@ from absl import flags
 
 from jaxmt.align import aligner, em, lexicon, registry, symmetrize
 from jaxmt.errors import InputError
-from jaxmt.runtime import parallel, program, progress
+from jaxmt.runtime import parallel, progress
 from jaxmt.text import bitext, files, links, vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -91,6 +93,9 @@ _PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
 def main(argv: list[str]) -> None:
   """Reads a bitext, aligns it and writes the links."""
   del argv
+  program.check_paths(
+    outputs=("output", "lexicon"), inputs=("source", "target")
+  )
   program.required(
     source=_SOURCE.value, target=_TARGET.value, output=_OUTPUT.value
   )

@@ -8,6 +8,8 @@ gzipped UTF-8, one sentence per line (lines end at the newline character only),
 `-` is standard input. Several hypotheses are compared with one baseline.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import json
 import os
 from typing import Any
@@ -15,7 +17,6 @@ from typing import Any
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.runtime import program
 from jaxmt.text import bitext, files
 
 _HYPOTHESIS = flags.DEFINE_list("hypothesis", [], "translations to score")
@@ -118,6 +119,10 @@ def _sentence_lines(scored: list, names: list[str]) -> list[str]:
 def main(argv: list[str]) -> None:
   """Reads, scores, prints."""
   del argv
+  program.check_paths(
+    outputs=("sentence_scores",),
+    inputs=("hypothesis", "references", "baseline"),
+  )
   hypotheses, references = _HYPOTHESIS.value, _REFERENCES.value
   program.required(hypothesis=hypotheses, references=references)
   settings = _settings()

@@ -16,6 +16,8 @@ a search of ten times the candidates, and on request with exact search, which
 few sentences of a large grammar are short enough for.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import dataclasses
 from typing import Any, TypeVar
 
@@ -33,7 +35,7 @@ from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.report import page, tables
-from jaxmt.runtime import parallel, program, progress
+from jaxmt.runtime import parallel, progress
 from jaxmt.text import files
 from jaxmt.train import explain, reference_derivations
 from jaxmt.train import theta as theta_lib

@@ -9,9 +9,11 @@ settings of the search and a README that says how to use them. It gives the
 same translations as the run.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 from absl import flags
 
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import progress
 
 _WORKDIR = flags.DEFINE_string("workdir", "", "of launch/train.py")
 _SYSTEM = flags.DEFINE_string(

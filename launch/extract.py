@@ -7,6 +7,8 @@ Writes the rules with their features: relative frequencies, lexical weights,
 indicators, glue and pass-through rules. The corpus may be larger than memory.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import contextlib
 import dataclasses
 import functools
@@ -25,7 +27,7 @@ from jaxmt.grammar.extract import aligned_text, extraction, ghkm, shards
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions, check_options
 from jaxmt.grammar.extract.shards import AlignedShard, CountOptions
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import progress
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.text import array_folder, files, vocabulary
 
@@ -137,6 +139,10 @@ def _shown(
 def main(argv: list[str]) -> None:
   """Reads flags, extracts, writes."""
   del argv
+  program.check_paths(
+    outputs=("output", "glue"),
+    inputs=("source", "target", "links", "trees", "filter"),
+  )
   program.required(
     source=FLAGS.source,
     target=FLAGS.target,

@@ -14,6 +14,8 @@ features may be costs, all weights are 0 and any derivation may stand for all.
 The language model changes the scores only, by the same for all derivations.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import dataclasses
 import json
 
@@ -21,7 +23,7 @@ from absl import flags
 
 from jaxmt.decode import model_flags
 from jaxmt.errors import InputError
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import progress
 from jaxmt.text import files, kernels
 
 _BLOCK = 500  # sentences whose forests are in memory at a time
@@ -236,6 +238,10 @@ def _print_report(summary) -> None:
 def main(argv: list[str]) -> None:
   """Forces."""
   del argv
+  program.check_paths(
+    outputs=("output",),
+    inputs=("grammar", "input", "reference", "trees", "lm", "weights"),
+  )
   program.required(
     grammar=model_flags.GRAMMAR.value,
     input=_INPUT.value,

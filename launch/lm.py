@@ -9,6 +9,8 @@ and unknown words (OOVs) are those that the model does not list. Files may be
 gzipped; `-` is standard input or output.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import itertools
 from collections.abc import Sequence
 
@@ -18,7 +20,6 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.lm import arpa_read, arpa_write, estimate, host, tables, text
 from jaxmt.lm.model import END, UNKNOWN
-from jaxmt.runtime import program
 from jaxmt.text import files, vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -49,6 +50,7 @@ _PER_WORD = flags.DEFINE_bool(
 def main(argv: list[str]) -> None:
   """Does one of the two."""
   del argv
+  program.check_paths(outputs=("output",), inputs=("text", "arpa", "score"))
   if _TEXT.value and not _SCORE.value:
     _estimate(_TEXT.value)
   elif _SCORE.value and not _TEXT.value:

@@ -17,6 +17,8 @@ Each run can use several devices, Ray, or several processes, as launch/train.py
 does; see there.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import json
 import pathlib
 
@@ -26,7 +28,7 @@ from ml_collections import config_flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import experiment, pipeline, resource_flags, study
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import progress
 from jaxmt.text import files
 
 _STUDY = flags.DEFINE_string("study", None, "the study file")

@@ -8,6 +8,8 @@ P.zh, P.zh.tree, P.en.0, P.en.1, ... and P.links.0, P.links.1, ...; each file
 appears whole or not at all. Prints what is in the corpus.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import dataclasses
 import os
 from typing import Any
@@ -17,7 +19,6 @@ from absl import flags
 from jaxmt.corpora import statistics, synthetic
 from jaxmt.errors import InputError
 from jaxmt.report import tables
-from jaxmt.runtime import program
 from jaxmt.text import files
 
 _DEFAULT = synthetic.SyntheticConfig()

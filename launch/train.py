@@ -13,12 +13,13 @@ same command N times with --coordinator=HOST:PORT --num_processes=N and
 --process_id=0 to N-1. None of that changes the results.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 from absl import flags
 from ml_collections import config_flags
 
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import experiment, pipeline, resource_flags
-from jaxmt.runtime import program
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "config file, with :variant if it has variants"

@@ -37,6 +37,8 @@ hypergraphs. --detokenize changes --output only.
 
 from __future__ import annotations
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -46,7 +48,7 @@ from absl import flags
 from jaxmt.decode import model_flags, search_flags
 from jaxmt.errors import InputError
 from jaxmt.features.units import DIALECTS
-from jaxmt.runtime import program, progress
+from jaxmt.runtime import progress
 from jaxmt.text import files, raw_text
 
 if TYPE_CHECKING:  # slow to load, not needed for --help
@@ -473,6 +475,18 @@ def _write(whole, translator) -> None:
 def main(argv: list[str]) -> None:
   """Translates."""
   del argv
+  program.check_paths(
+    outputs=(
+      "output",
+      "search_errors",
+      "derivations",
+      "scores",
+      "links",
+      "nbest",
+      "forest",
+    ),
+    inputs=("grammar", "lm", "weights", "input", "trees"),
+  )
   _check_flags()
   from jaxmt.decode import nbest, translate
   from jaxmt.runtime import parallel

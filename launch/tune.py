@@ -18,6 +18,8 @@ Settings of a method are changed with --option, e.g. --option=restarts=50.
 Sparse features are those of --templates and any with a colon in their name.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import functools
 import json
 import pathlib
@@ -32,7 +34,7 @@ from jaxmt.decode import model_flags, search_flags
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
-from jaxmt.runtime import checkpoint, program
+from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
 from jaxmt.tune import (
   feature_subset,
@@ -473,6 +475,18 @@ def _tune_in_loop(
 def main(argv: list[str]) -> None:
   """Tunes in the loop if there is a grammar, else on lists."""
   del argv
+  program.check_paths(
+    outputs=("output", "history", "export_features", "export_scores"),
+    inputs=(
+      "kbest",
+      "grammar",
+      "lm",
+      "input",
+      "trees",
+      "references",
+      "weights",
+    ),
+  )
   registry.find(_METRIC.value)  # names what is wrong with it
   in_loop = bool(model_flags.GRAMMAR.value)
   if in_loop and _KBEST.value:

@@ -8,6 +8,8 @@ WORKDIR/figure.html. Other studies give the bars of their scores. Points are
 means over the seeds that are done. The points are printed, too.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import pathlib
 import statistics
 
@@ -16,7 +18,6 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import study
 from jaxmt.report import layouts, page, plots, tables
-from jaxmt.runtime import program
 from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"

@@ -16,6 +16,8 @@ every one of several systems; --plain gives the usual table. Table and plot
 are also written to WORKDIR/table.html.
 """
 
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
 import pathlib
 import statistics
 from collections.abc import Sequence
@@ -27,7 +29,6 @@ from jaxmt.errors import InputError
 from jaxmt.experiment import study
 from jaxmt.metrics import evaluation, significance
 from jaxmt.report import layouts, page, plots, tables
-from jaxmt.runtime import program
 from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"

@@ -24,6 +24,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxmt.runtime import progress
 from jaxmt.text import kernel_cache
 
 DATA = "data"
@@ -50,7 +51,8 @@ def initialize(
     num_processes: how many processes there are.
     process_id: which of them this is, from 0.
     cache: folder of compiled programs; empty for none. If None, the one that
-      JAX_COMPILATION_CACHE_DIR names, or else one in the user's cache.
+      JAX_COMPILATION_CACHE_DIR names, or else one in the user's cache. What is
+      in it is run, so it is used only if no other user can write there.
 
   Raises:
     ValueError: if an argument is out of range.
@@ -61,12 +63,7 @@ def initialize(
     raise ValueError(f"devices cannot be {devices}")
   if devices > 1 and not coordinator:
     jax.config.update("jax_num_cpu_devices", devices)
-  if cache is not None:
-    jax.config.update("jax_compilation_cache_dir", cache or None)
-  elif jax.config.values["jax_compilation_cache_dir"] is None:
-    folder = kernel_cache.cache_folder("compiled")
-    if folder is not None:
-      jax.config.update("jax_compilation_cache_dir", str(folder))
+  jax.config.update("jax_compilation_cache_dir", _cache_folder(cache))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
   if not coordinator:
     return
@@ -81,6 +78,21 @@ def initialize(
     num_processes=num_processes,
     process_id=process_id,
   )
+
+
+def _cache_folder(given: str | None) -> str | None:
+  """The folder of compiled programs, None for none."""
+  if given is None:
+    given = jax.config.values["jax_compilation_cache_dir"]
+  if given == "":
+    return None
+  if given is None:
+    folder = kernel_cache.cache_folder("compiled")
+  else:
+    folder = kernel_cache.private_folder(given)
+    if folder is None:
+      progress.say(f"{given}: others can write here, no cache of programs")
+  return None if folder is None else str(folder)
 
 
 def make_mesh(devices: int = 0) -> Mesh:

@@ -11,6 +11,7 @@ owned by this user, or others may write to it, kernels are compiled anew in
 every process. Nothing is created or read before the first kernel runs.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -103,8 +104,11 @@ def _drop_old_versions(folder: pathlib.Path) -> None:
   """Removes all but the newest versions of a module's kernels."""
   if not folder.is_dir():
     return
-  versions = sorted(folder.iterdir(), key=lambda path: path.stat().st_mtime)
-  for path in versions[:-_VERSIONS]:
+  ages = []
+  for path in folder.iterdir():
+    with contextlib.suppress(OSError):  # another process has dropped it
+      ages.append((path.stat().st_mtime, path))
+  for _, path in sorted(ages)[:-_VERSIONS]:
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -126,7 +130,10 @@ class KernelCache(caching._Cache):
   def _cache(self):
     if _kernel_folder() is None:
       return caching.NullCache()
-    return _FunctionCache(self._function)
+    try:
+      return _FunctionCache(self._function)
+    except OSError:  # no room for a folder
+      return caching.NullCache()
 
   @property
   def cache_path(self):
@@ -134,12 +141,21 @@ class KernelCache(caching._Cache):
     return self._cache.cache_path
 
   def load_overload(self, sig, target_context):
-    """Returns the compiled function for a signature, None if not kept."""
-    return self._cache.load_overload(sig, target_context)
+    """Returns the compiled function for a signature, None if not kept.
+
+    Damaged files count as not kept.
+    """
+    try:
+      return self._cache.load_overload(sig, target_context)
+    except Exception:  # whatever unpickling damaged files raises
+      with contextlib.suppress(Exception):
+        self._cache.flush()
+      return None
 
   def save_overload(self, sig, data):
-    """Keeps the compiled function for a signature."""
-    self._cache.save_overload(sig, data)
+    """Keeps the compiled function for a signature, if the disk allows it."""
+    with contextlib.suppress(OSError):
+      self._cache.save_overload(sig, data)
 
   def enable(self):
     """Starts using the cache."""

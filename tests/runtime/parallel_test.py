@@ -84,6 +84,31 @@ def test_initialize_rejects_what_is_no_address(address):
     parallel.initialize(coordinator=address)
 
 
+_CACHED = """
+import jax, sys
+from jaxmt.runtime import parallel
+parallel.initialize(cache=sys.argv[1] if sys.argv[1:] else None)
+print(jax.config.values["jax_compilation_cache_dir"])
+"""
+
+
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_programs_compiled_by_others_are_not_run(tmp_path, by):
+  for name, mode in (("mine", 0o700), ("shared", 0o777)):
+    (tmp_path / name).mkdir()
+    (tmp_path / name).chmod(mode)
+    path = str(tmp_path / name)
+    given = {"JAX_COMPILATION_CACHE_DIR": path} if by == "variable" else {}
+    done = subprocess.run(
+      [sys.executable, "-c", _CACHED, *([path] if by == "flag" else [])],
+      capture_output=True,
+      env={**os.environ, "PYTHONPATH": str(util.ROOT), **given},
+      text=True,
+    )
+    assert done.stdout == (f"{path}\n" if name == "mine" else "None\n")
+    assert ("others can write" in done.stderr) == (name == "shared")
+
+
 _LISTENER = """
 import sys
 from jaxmt.runtime import parallel

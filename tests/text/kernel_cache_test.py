@@ -146,3 +146,79 @@ def test_importing_makes_no_file_and_sets_no_variable(tmp_path):
   environment.pop("NUMBA_CACHE_DIR", None)
   subprocess.run([sys.executable, "-c", program], env=environment, check=True)
   assert not (tmp_path / "cache").exists()
+
+
+def copy_of_package(folder):
+  """The few modules that `KERNEL` needs, and one with a kernel."""
+  package = folder / "jaxmt"
+  (package / "text").mkdir(parents=True)
+  source = pathlib.Path(kernel_cache.__file__).parent.parent
+  for name in ("text/kernel_cache.py", "text/kernels.py", "__init__.py"):
+    (package / name).write_bytes((source / name).read_bytes())
+  (package / "inner.py").write_text(
+    "from jaxmt.text.kernels import njit\n@njit\ndef g():\n  return 7\n"
+  )
+  return package
+
+
+KERNEL = "from jaxmt import inner; print(inner.g(), *inner.g.stats.cache_hits)"
+
+
+def run_copy(folder, cache, program=KERNEL):
+  done = subprocess.run(
+    [sys.executable, "-B", "-c", program],
+    cwd=folder,
+    env={"PATH": "", "XDG_CACHE_HOME": str(cache)},
+    capture_output=True,
+    text=True,
+  )
+  assert done.returncode == 0, done.stderr
+  return done.stdout.split()
+
+
+def test_copies_of_the_package_share_kernels(tmp_path):
+  for name in ("one", "two"):
+    copy_of_package(tmp_path / name)
+  assert run_copy(tmp_path / "one", tmp_path / "cache") == ["7"]
+  hit = run_copy(tmp_path / "two", tmp_path / "cache")
+  assert len(hit) > 1, "compiled again"
+
+
+def test_old_versions_are_dropped(tmp_path):
+  package = copy_of_package(tmp_path)
+  kept = tmp_path / "cache" / "jaxmt" / "kernels" / "inner"
+  run_copy(tmp_path, tmp_path / "cache")
+  (first,) = kept.iterdir()
+  os.utime(first, (1, 1))
+  for number in range(20):
+    (kept / f"old{number}").mkdir()
+    os.utime(kept / f"old{number}", (2 + number, 2 + number))
+  with (package / "inner.py").open("a") as out:
+    out.write("# another version\n")
+  assert run_copy(tmp_path, tmp_path / "cache") == ["7"]
+  left = {path.name for path in kept.iterdir()}
+  assert first.name not in left and "old19" in left
+  assert len(left) == kernel_cache._VERSIONS + 1
+
+
+@pytest.mark.parametrize(
+  ("suffix", "damage"), [("nbi", "empty"), ("nbi", "text"), ("nbc", "cut")]
+)
+def test_a_damaged_cache_is_repaired(tmp_path, suffix, damage):
+  copy_of_package(tmp_path)
+  run_copy(tmp_path, tmp_path / "cache")
+  (file,) = (tmp_path / "cache").rglob(f"*.{suffix}")
+  data = file.read_bytes()
+  cut = {"empty": b"", "cut": data[: len(data) // 2], "text": b"text"}
+  file.write_bytes(cut[damage])
+  assert run_copy(tmp_path, tmp_path / "cache") == ["7"]
+  assert len(run_copy(tmp_path, tmp_path / "cache")) > 1  # kept again
+
+
+def test_a_cache_without_room_is_done_without(tmp_path):
+  copy_of_package(tmp_path)
+  program = (
+    "import resource; from jaxmt import inner\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); print(inner.g())"
+  )
+  assert run_copy(tmp_path, tmp_path / "cache", program) == ["7"]
