@@ -47,7 +47,7 @@ def _peer(folder, pop: int) -> np.ndarray:
     return np.array([float(line.rsplit("|||", 1)[1]) for line in lines])
 
 
-def _load(folder, order: int = 4):
+def load_peer(folder, order: int = 4):
   """The peer's model, with its n-gram model or one of lower order."""
   table = formats.read(str(folder / "grammar.scfg.gz"), "cdec")
   lm = arpa_read.read_arpa(str(folder / "lm4.arpa.gz"))
@@ -306,7 +306,7 @@ def run() -> list[dict]:
   lines = (folder / "source.de").read_text().split("\n")[:-1]
   rows = _starts(folder, lines[0])
   start = time.perf_counter()
-  model = _load(folder)
+  model = load_peer(folder)
   lm = models.device_parameters(model)
   jax.block_until_ready(lm)
   load = time.perf_counter() - start
@@ -319,7 +319,7 @@ def run() -> list[dict]:
     },
   ]
   rows += _against_peer(model, lines, lm, folder)
-  lower = _load(folder, order=3)
+  lower = load_peer(folder, order=3)
   loaded = {3: (lower, models.device_parameters(lower)), 4: (model, lm)}
   rows += _against_length(loaded, lines, settings=_settings())
   references = (folder / "reference.en").read_text().split("\n")[:-1]

@@ -35,6 +35,7 @@ each sentence and the file `weights`; see `moses_hypergraph`.
 import io
 import itertools
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -60,6 +61,16 @@ _EDGE_COLUMNS = ("rule", "score", "lm", "matched", "mismatched")
 _COLUMNS = (*_NODE_COLUMNS, *_EDGE_COLUMNS)
 _FLOATS = ("score", "lm")
 _STRUCTURE = ("node_offsets", "edge_offsets", "tails")
+# What JSON values and arrays of other shapes and types than ours end in.
+_MALFORMED = (
+  ValueError,
+  TypeError,
+  KeyError,
+  IndexError,
+  AttributeError,
+  OverflowError,
+  RecursionError,
+)
 
 
 def format_of(path: str) -> str:
@@ -210,7 +221,7 @@ def _parse(data: bytes, path: str) -> SpelledForest:
         header = _checked_header(value)
       else:
         parts.append(_one(value, header))
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except _MALFORMED as error:
       raise InputError(_cause(error), path=path, line=number) from error
   if header is None:
     raise InputError("no forests", path=path)
@@ -286,6 +297,36 @@ def _one(value: dict[str, Any], header: Mapping[str, Any]) -> SpelledForest:
   return spelled
 
 
+def _check_types(spelled: SpelledForest) -> None:
+  """Raises `ValueError` for arrays that kernels cannot read."""
+  target, own = spelled.target, _columns(spelled.forest)
+  arrays = {
+    "sentence": (spelled.sentence, np.int64, 1),
+    "target": (target.flat, np.int32, 1),
+    "target_offsets": (target.offsets, np.int64, 1),
+    "features": (spelled.features, np.float64, 2),
+    "node_offsets": (own["node_offsets"], np.int64, 1),
+    "edge_offsets": (own["edge_offsets"], np.int64, 1),
+    "tails": (own["tails"], np.int32, 2),
+  }
+  for name in _COLUMNS:
+    kind = np.float32 if name in _FLOATS else np.int32
+    arrays[name] = (own[name], kind, 1)
+  for name, (array, kind, ndim) in arrays.items():
+    if array.dtype != kind or array.ndim != ndim:
+      raise ValueError(f"'{name}' is {array.dtype} with {array.ndim} axes")
+  ends = target.offsets
+  if not len(ends) or ends[0] != 0 or (np.diff(ends) < 0).any():
+    raise ValueError("'target_offsets' do not rise from 0")
+  if ends[-1] != len(target.flat):
+    raise ValueError("'target_offsets' do not end with 'target'")
+  if spelled.features.shape[1] != len(spelled.names):
+    raise ValueError("'features' has other names")
+  label = own["label"]
+  if (label < 0).any() or (label >= len(spelled.labels)).any():
+    raise ValueError("a label is none of 'labels'")
+
+
 def _check(spelled: SpelledForest) -> None:
   """Checks that sizes fit and tails stand before heads.
 
@@ -293,6 +334,7 @@ def _check(spelled: SpelledForest) -> None:
     ValueError: if not.
   """
   forest = spelled.forest
+  _check_types(spelled)
   check(forest)
   edges = forest.num_edges
   if len(spelled.target) != edges or len(spelled.features) != edges:
@@ -347,9 +389,15 @@ def _unpack(data: bytes, path: str) -> SpelledForest:
     if len(spelled.sentence) != len(spelled.forest):
       raise ValueError("other sentences than forests")
     _check(spelled)
-  except (ValueError, TypeError, KeyError, IndexError) as error:
+  except _MALFORMED as error:
     raise InputError(_cause(error), path=path) from error
-  except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+  except (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+  ) as error:
     raise InputError(f"bad npz: {error}", path=path) from error
   return spelled
 
@@ -376,7 +424,9 @@ def _write_moses(path: str, forests: Iterable[SpelledForest]) -> None:
 def _read_moses(path: str) -> SpelledForest:
   folder = path.rstrip("/")
   names = {name.split(".")[0]: name for name in files.list_folder(folder)}
-  numbers = sorted(int(stem) for stem in names if stem.isdecimal())
+  numbers = sorted(
+    int(stem) for stem in names if re.fullmatch("0|[1-9][0-9]{0,17}", stem)
+  )
   if not numbers:
     raise InputError("no hypergraphs, which are named by numbers", path=path)
   weights: dict[str, float] = {}

@@ -167,10 +167,10 @@ def parse_lines(
   try:
     rows = iter(told)
     number, text = next(rows)
-    nodes, edges = map(int, text.split())
+    nodes, edges = map(_count, text.split())
     for node in range(nodes):
       number, text = next(rows)
-      out.sizes.append(int(text))
+      out.sizes.append(_count(text))
       for edge in range(out.sizes[-1]):
         number, text = next(rows)
         covered = _read_edge(text, node, index, out)
@@ -220,7 +220,15 @@ def _read_edge(text: str, node: int, index: dict[str, int], out: _Columns):
     out.row.append(edge)
     out.column.append(index.setdefault(name, len(index)))
     out.value.append(number)
-  return int(fields[2])
+  return _count(fields[2])
+
+
+def _count(text: str) -> int:
+  """A number of things, small enough for int32."""
+  value = int(text)
+  if not 0 <= value < 2**31:
+    raise ValueError(f"{value} is out of range")
+  return value
 
 
 def _to_forest(out: _Columns, sentence: int, width: int) -> SpelledForest:

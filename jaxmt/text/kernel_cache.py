@@ -22,7 +22,7 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import caching
+from numba.core import caching, config
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 _IMPORT = re.compile(
@@ -70,7 +70,8 @@ class _Locator(caching.UserProvidedCacheLocator):
   """Tells numba where a kernel is kept and which version of it is current.
 
   Kernels of this package are kept by module and stamp, wherever the package
-  lies, so copies of it share what they have in common.
+  lies, so copies of it share what they have in common. Those that check bounds
+  (NUMBA_BOUNDSCHECK) are kept apart: numba would take one for the other.
   """
 
   def __init__(self, py_func, py_file):
@@ -81,7 +82,8 @@ class _Locator(caching.UserProvidedCacheLocator):
     folder = self.get_suitable_cache_subpath(py_file)
     if self._own:
       module = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts)
-      folder = os.path.join(module, stamp(path)[:16])
+      checked = "-checked" if config.BOUNDSCHECK else ""
+      folder = os.path.join(module, stamp(path)[:16] + checked)
     self._cache_path = os.path.join(str(_kernel_folder()), folder)
 
   def ensure_cache_path(self):

@@ -40,11 +40,11 @@ def _counted(function, kill_at):
   return call
 
 
-def run(workdir: str, kill_at: int = 0) -> None:
+def run(workdir: str, kill_at: int = 0, store: str | None = None) -> None:
   for name in ("fsync", "rename", "replace"):
     setattr(os, name, _counted(getattr(os, name), kill_at))
   config = {"seed": 3, "scale": 2.0}
-  with pipeline.open_run(workdir, config=config) as run:
+  with pipeline.open_run(workdir, config=config, store=store) as run:
     made = run.stage("numbers", numbers, config={"seed": 3})
     done = run.stage("total", total, config={"scale": 2.0}, numbers=made)
     run.write_json("results.json", {"result": done.value["result"]})
