@@ -15,4 +15,12 @@ echo "== tests"
 if [ -z "${JAXMT_DATA:-}" ]; then
   echo "JAXMT_DATA is not set: tests on real corpora will be skipped"
 fi
+if [ $# -eq 0 ]; then
+  echo "== readers, with bounds checks in the kernels"
+  NUMBA_BOUNDSCHECK=1 "$VENV_PYTHON" -m pytest -q \
+    tests/text/{links,trees,vocabulary}_test.py tests/lm/arpa_test.py \
+    tests/tune/kbest_test.py tests/grammar/validation_test.py \
+    tests/grammar/formats/dialect_test.py
+  echo "== all tests"
+fi
 exec "$VENV_PYTHON" -m pytest -n 2 --dist=worksteal -q -rs "$@"

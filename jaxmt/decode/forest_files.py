@@ -51,7 +51,7 @@ from jaxmt.features import weights as weight_files
 from jaxmt.hypergraph import Forest
 from jaxmt.hypergraph.archive import to_arrays
 from jaxmt.hypergraph.forest import check
-from jaxmt.text import files
+from jaxmt.text import array_folder, files
 from jaxmt.text.ragged import Ragged
 
 FORMATS = ("jsonl", "npz", "moses")
@@ -61,7 +61,7 @@ _EDGE_COLUMNS = ("rule", "score", "lm", "matched", "mismatched")
 _COLUMNS = (*_NODE_COLUMNS, *_EDGE_COLUMNS)
 _FLOATS = ("score", "lm")
 _STRUCTURE = ("node_offsets", "edge_offsets", "tails")
-# What JSON values and arrays of other shapes and types than ours end in.
+# What JSON values of other shapes and types than ours end in.
 _MALFORMED = (
   ValueError,
   TypeError,
@@ -300,7 +300,7 @@ def _one(value: dict[str, Any], header: Mapping[str, Any]) -> SpelledForest:
 def _check_types(spelled: SpelledForest) -> None:
   """Raises `ValueError` for arrays that kernels cannot read."""
   target, own = spelled.target, _columns(spelled.forest)
-  arrays = {
+  arrays: dict[str, tuple[np.ndarray, type, int]] = {
     "sentence": (spelled.sentence, np.int64, 1),
     "target": (target.flat, np.int32, 1),
     "target_offsets": (target.offsets, np.int64, 1),
@@ -389,12 +389,11 @@ def _unpack(data: bytes, path: str) -> SpelledForest:
     if len(spelled.sentence) != len(spelled.forest):
       raise ValueError("other sentences than forests")
     _check(spelled)
-  except _MALFORMED as error:
+  except array_folder.DAMAGED_ARRAY as error:
     raise InputError(_cause(error), path=path) from error
   except (
     zipfile.BadZipFile,
     zlib.error,
-    EOFError,
     NotImplementedError,
     OSError,
   ) as error:

@@ -31,7 +31,7 @@ from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import pipeline
 from jaxmt.report import layouts
-from jaxmt.text import files
+from jaxmt.text import array_folder, files
 
 _DESCRIPTION = "study.json"
 _ENTRY = re.compile(r"[^./\0\n][^/\0\n]*")  # what can name a folder
@@ -390,7 +390,7 @@ def _read_statistics(
       found = {name: arrays[name] for name in arrays.files}
   except OSError as error:
     raise errors.system_failure(error, path) from error
-  except (ValueError, EOFError, KeyError, AttributeError) as error:
+  except array_folder.DAMAGED_ARRAY as error:
     raise InputError("not a file of arrays", path=path) from error
   except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
     raise InputError(f"damaged: {error}", path=path) from error

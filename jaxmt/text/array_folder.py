@@ -21,6 +21,7 @@ import os
 import pathlib
 import shutil
 import tempfile
+import tokenize
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -32,6 +33,19 @@ from jaxmt.errors import InputError
 from jaxmt.text import files
 
 MANIFEST = "manifest.json"
+# What NumPy raises for a file of arrays with a damaged header.
+DAMAGED_ARRAY = (
+  ValueError,
+  TypeError,
+  KeyError,
+  IndexError,
+  AttributeError,
+  OverflowError,
+  EOFError,
+  SyntaxError,
+  tokenize.TokenError,
+  RecursionError,
+)
 _HERE = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
@@ -251,7 +265,7 @@ class Folder:
     file = self._file(f"{name}.npy")
     try:
       array = _load(pathlib.Path(file))
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, *DAMAGED_ARRAY) as error:
       raise InputError("not an array", path=file) from error
     if not array.ndim:
       raise InputError("a single value, not an array", path=file)

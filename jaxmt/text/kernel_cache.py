@@ -82,7 +82,7 @@ class _Locator(caching.UserProvidedCacheLocator):
     folder = self.get_suitable_cache_subpath(py_file)
     if self._own:
       module = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts)
-      checked = "-checked" if config.BOUNDSCHECK else ""
+      checked = "-checked" if config.BOUNDSCHECK else ""  # pyrefly: ignore
       folder = os.path.join(module, stamp(path)[:16] + checked)
     self._cache_path = os.path.join(str(_kernel_folder()), folder)
 

@@ -173,7 +173,7 @@ READERS = {
     lambda path: _table(path, "moses"),
     [
       "a [X][X] [X] ||| [X][X] b [X] ||| 0.5 0.25 ||| 1-0 ||| 3 2 1\n",
-      "a b ||| c ||| 0.5 0.1 ||| 0-0 ||| 1 1 1 ||| s=1\n",
+      "a b ||| c ||| 0.5 0.1 ||| 0-0 ||| 1 1 1 ||| s 1 t -0.5\n",
       "<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n",
     ],
   ),
@@ -184,7 +184,7 @@ READERS = {
   "travatar": (
     lambda path: _table(path, "travatar"),
     [
-      's ( np ( "a" ) x0:vp ) ||| x0:vp "b" @ s ||| p=1 q=2 ||| 1 1 1 ||| 0-1\n',
+      's ( np ( "a" ) x0:vp ) ||| x0:vp "b" @ s ||| p=1 ||| 1 1 1 ||| 0-1\n',
       '"a" x0:X @ X ||| x0:X "b" @ X ||| p=0.5 ||| 3 3 3 ||| 0-1\n',
     ],
   ),

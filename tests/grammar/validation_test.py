@@ -194,6 +194,16 @@ def test_values_of_artefacts_are_checked_too():
     native.provenance_from_values(values | origin)
 
 
+def test_a_header_that_is_not_python_is_told(tmp_path):
+  native.write(str(tmp_path / "t"), sample())
+  for damage in (b"{'descr': (", b"{" * 20, b"{'descr': '<i4', '\x00"):
+    data = bytearray((tmp_path / "t" / "lhs.npy").read_bytes())
+    data[10 : 10 + len(damage)] = damage
+    rewrite(tmp_path / "t", "lhs.npy", bytes(data))
+    with pytest.raises(InputError, match=r"lhs\.npy: not an array"):
+      native.read(str(tmp_path / "t"))
+
+
 def test_a_file_of_another_folder_is_refused(tmp_path):
   native.write(str(tmp_path / "t"), sample())
   text = (tmp_path / "t" / "manifest.json").read_text()
