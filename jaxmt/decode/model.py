@@ -365,9 +365,7 @@ def word_features(target: Ragged, units: Units) -> np.ndarray:
   """Unknown-word count and word penalty of target rows, float64 `[N, 2]`."""
   word = (target.flat >= 0) & (target.flat != BOS_WORD)
   word &= target.flat != EOS_WORD
-  total = lambda flags: np.diff(
-    np.concatenate([[0], np.cumsum(flags)])[target.offsets]
-  )
+  total = lambda flags: np.diff(ragged.row_offsets(flags)[target.offsets])
   unknown = total(target.flat == UNK_WORD)
   return np.stack([unknown, units.per_word * total(word)], axis=1)
 
@@ -380,7 +378,7 @@ def _rule_sides(table: RuleTable, arity: int) -> RuleSides:
   flat = np.where(special, vocabulary.UNK, flat)
   first = (table.kind == Kind.GLUE) & (tables.arity(table) == 1)
   lengths = np.append(table.target.lengths + first, 2)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = ragged.row_offsets(lengths)
   out = np.empty(offsets[-1], np.int32)
   begins = offsets[:-2][first]
   keep = np.ones(len(out) - 2, bool)

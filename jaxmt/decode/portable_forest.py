@@ -123,7 +123,7 @@ def concatenate(parts: Sequence[SpelledForest]) -> SpelledForest:
     sentence=np.concatenate([part.sentence for part in parts]),
     target=Ragged(
       flat=np.concatenate(flats).astype(np.int32),
-      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+      offsets=ragged.row_offsets(lengths),
     ),
     words=tuple(numbers),
     labels=first.labels,

@@ -7,7 +7,8 @@
 
 Static features are in `jaxmt.grammar.extract.static_features`, those of
 sentences and applications in `local_features`: a record with a function, made
-known by `register`. Both modules begin with the shortest example;
+known by `register`. Stateful features are in `base`, with the language model
+and the labels as instances. The modules begin with the shortest examples;
 `tests/extending_test.py` has whole ones.
 
 Static features are chosen when a grammar is extracted. Features of sentences

@@ -255,7 +255,7 @@ def _chosen_of(
     augmented=score,
     nearest=Ragged(
       flat=paths.flat.astype(np.int64),
-      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+      offsets=ragged.row_offsets(lengths),
     ),
   )
 
@@ -266,7 +266,7 @@ def _rows_of(forest: Forest, best: Viterbi, edges, places) -> Ragged:
   found, _ = best_derivations(forest, best, edges[places[there]])
   lengths = np.zeros(len(places), np.int64)
   lengths[there] = found.lengths
-  ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  ends = ragged.row_offsets(lengths)
   return Ragged(flat=found.flat.astype(np.int64), offsets=ends)
 
 
@@ -330,7 +330,7 @@ def beam_losses(
   ends = forest.node_offsets[1:]
   row = np.searchsorted(forest.node_offsets, heads, side="right") - 1
   below = heads != ends[row] - 1
-  seen = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
+  seen = ragged.row_offsets(below)
   ranks = Ragged(
     flat=forest.nodes.rank[heads[below]] + 1, offsets=seen[edges.offsets]
   )

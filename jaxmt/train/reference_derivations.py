@@ -146,7 +146,7 @@ def _ordered(
     base += len(part.rule)
   ends = np.append(np.concatenate([np.zeros(0, np.int64), *starts]), base)
   lengths = np.where(order >= 0, np.diff(ends)[np.maximum(order, 0)], 0)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = ragged.row_offsets(lengths)
   shift = offsets[:-1] - ends[np.maximum(order, 0)]
   place = np.arange(offsets[-1]) - np.repeat(shift, lengths)
   empty = (np.zeros(0, np.int32),) * 3 + (np.zeros((0, arity), np.int32),)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxmt import hypergraph
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import EdgeStrings
+from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import envelope, mert
 from jaxmt.tune.forest_pool import ForestPool, Judge
 from jaxmt.tune.pool import KBestPool
@@ -87,7 +88,7 @@ class ForestLines:
     """Adds the lines of the pool's candidates."""
     pool = self._pool
     both = np.diff(pool.offsets) + counts
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(both)])
+    offsets = row_offsets(both)
     old = np.arange(len(pool)) + np.repeat(
       offsets[:-1] - pool.offsets[:-1], np.diff(pool.offsets)
     )

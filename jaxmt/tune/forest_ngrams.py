@@ -21,6 +21,7 @@ import numpy as np
 from jaxmt.hypergraph import Forest, prune
 from jaxmt.metrics import base, reference_trie, text
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 from jaxmt.tune.forest_pool import ForestPool
 
 ORDER = 4
@@ -147,8 +148,8 @@ def _split_sentence(forest, kept, symbols, offsets, known, row, max_edges):
 
 
 def _joined(parts, arity, pruned) -> NgramForests:
-  nodes = np.concatenate([[0], np.cumsum([len(p[0]) - 1 for p in parts])])
-  edges = np.concatenate([[0], np.cumsum([len(p[1]) for p in parts])])
+  nodes = row_offsets([len(p[0]) - 1 for p in parts])
+  edges = row_offsets([len(p[1]) for p in parts])
   join = lambda rows, empty: np.concatenate([empty, *rows])
   shift = zip(parts, nodes[:-1].tolist(), edges[:-1].tolist(), strict=True)
   offsets, tails = [np.zeros(1, np.int64)], [np.zeros((0, arity), np.int32)]

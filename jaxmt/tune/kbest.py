@@ -19,6 +19,7 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.text import scan
+from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import kbest_scan
 
 FORMATS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
@@ -62,7 +63,7 @@ def from_dense(
     features=sparse.SparseRows(
       ids=column.astype(np.int32),
       values=np.asarray(values, np.float64)[row, column],
-      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+      offsets=row_offsets(counts),
     ),
     names=tuple(names),
   )

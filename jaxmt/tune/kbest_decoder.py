@@ -20,7 +20,7 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse, string_templates
 from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import Forest
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.tune import forest_pool, sparse_decoding
 from jaxmt.tune.kbest import Candidates, concatenate
 from jaxmt.tune.loop import Decode
@@ -161,7 +161,7 @@ def _candidates(
     features=sparse.SparseRows(
       ids=column.astype(np.int32),
       values=values[row, column],
-      offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+      offsets=row_offsets(counts),
     ),
     names=model.feature_names,
   )

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxmt.features import sparse
 from jaxmt.text import links as link_lines
-from jaxmt.text.ragged import Ragged
+from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.tune.kbest import FORMATS, Candidates
 
 _ESCAPED = "&#124;" * 3
@@ -122,7 +122,7 @@ def _moses_features(candidates: Candidates) -> list[str]:
   others = sparse.SparseRows(
     ids=rows.ids[~inside],
     values=rows.values[~inside],
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=row_offsets(counts),
   )
   rest = _cells(others, candidates.names, "= ")
   if not groups:

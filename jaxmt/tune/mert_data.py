@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
+from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import kbest
 from jaxmt.tune.pool import KBestPool, make_pool
 
@@ -123,7 +124,7 @@ def parse_features(
       values += numbers + extra
       counts.append(width + len(extra))
       sentences.append(sentence)
-  offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+  offsets = row_offsets(counts)
   return kbest.Candidates(
     sentence=np.array(sentences, np.int64),
     lines=[""] * len(sentences),

@@ -14,6 +14,7 @@ from jaxmt.features import selection, sparse
 from jaxmt.metrics import base, registry, text
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import kbest
 
 # With more features than this, only those that are named or common are dense.
@@ -135,7 +136,7 @@ def make_pool(
     dense_names,
   )
   return KBestPool(
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=row_offsets(counts),
     lines=[candidates.lines[row] for row in kept.tolist()],
     dense=dense,
     sparse=thin,
@@ -258,11 +259,11 @@ def to_candidates(pool: KBestPool) -> kbest.Candidates:
   first = sparse.SparseRows(
     ids=column.astype(np.int32),
     values=pool.dense[row, column],
-    offsets=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+    offsets=row_offsets(counts),
   )
   rest = pool.sparse
   extra = np.diff(rest.offsets)
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts + extra)])
+  offsets = row_offsets(counts + extra)
   ids = np.empty(offsets[-1], np.int32)
   values = np.empty(offsets[-1], np.float64)
   mine = np.repeat(offsets[:-1] - first.offsets[:-1], counts)
@@ -358,7 +359,7 @@ def take_sentences(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
   """Returns the pool of some sentences, with the same features."""
   chosen = np.asarray(chosen, np.int64)
   lengths = np.diff(pool.offsets)[chosen]
-  offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+  offsets = row_offsets(lengths)
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
   kept = np.repeat(pool.offsets[:-1][chosen], lengths) + within
   return dataclasses.replace(

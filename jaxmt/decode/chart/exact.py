@@ -37,6 +37,7 @@ from jaxmt.errors import InputError
 from jaxmt.grammar.match import matching, source_trie
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm.tables import Tables
+from jaxmt.text.ragged import row_offsets
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -269,7 +270,7 @@ def _by_features(model, source, matches, limit) -> _Found:
     score=np.concatenate(scores),
     states=tuple(map(np.concatenate, zip(*states, strict=True))),
     back=np.concatenate(backs),
-    offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    offsets=row_offsets(lengths),
     complete=complete,
   )
 
