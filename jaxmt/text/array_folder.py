@@ -93,13 +93,14 @@ class ColumnFile:
       self._out.write(np.ascontiguousarray(rows, self._dtype).data.cast("B"))
     self.rows += len(rows)
 
-  def finish(self) -> None:
-    """Completes the header and flushes to disk."""
+  def finish(self, *, durable: bool = True) -> None:
+    """Completes the header and flushes, to the disk itself if `durable`."""
     if not self._out.closed:
       self._out.seek(0)
       self._write_header()
       self._out.flush()
-      os.fsync(self._out.fileno())
+      if durable:
+        os.fsync(self._out.fileno())
       self._out.close()
 
   def close(self) -> None:
@@ -358,11 +359,21 @@ def spill(
     folder.mkdir()
     for key, array in arrays.items():
       path = folder / f"{key}.npy"
-      np.save(path, array, allow_pickle=False)
+      _save(path, array)
       mapped[key] = _load(path)
   except OSError as error:
     raise errors.system_failure(error, str(folder)) from error
   return mapped
+
+
+def _save(path: pathlib.Path, array: np.ndarray) -> None:
+  """Like `np.save`, but a full disk is told as such."""
+  column = ColumnFile(path, array)
+  try:
+    column.append(array)
+    column.finish(durable=False)
+  finally:
+    column.close()
 
 
 @contextlib.contextmanager

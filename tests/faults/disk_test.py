@@ -80,6 +80,8 @@ def test_a_language_model(tmp_path, corpus):
     sys.executable,
     "launch/lm.py",
     f"--text={corpus / 't'}",
+    "--order=4",
+    "--discount_fallback",
     f"--output={tmp_path / 'lm'}",
   )
   assert (done.returncode, left) == (2, []), done.stderr
