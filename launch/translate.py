@@ -322,18 +322,15 @@ def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
 
 
 def _write_nbest(found) -> None:
-  from jaxmt.decode import nbest
-  from jaxmt.tune import kbest, kbest_write
+  from jaxmt.decode import candidate_lists, nbest
+  from jaxmt.tune import kbest_write
 
   if found is None:
     files.write_lines(_NBEST.value, [])
     return
   found = nbest.shorten(found, _NBEST_SIZE.value)
-  candidates = kbest.Candidates(
-    sentence=found.sentence,
-    lines=found.lines,
-    features=found.features,
-    names=found.names,
+  candidates = candidate_lists.from_rows(
+    found.sentence, found.lines, found.features, found.names
   )
   lines = kbest_write.format_kbest(
     candidates,

@@ -30,7 +30,8 @@ from collections.abc import Mapping
 import numpy as np
 from absl import flags
 
-from jaxmt.decode import model_flags, search_flags
+from jaxmt.decode import candidate_lists, model_flags, search_flags
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
@@ -150,7 +151,7 @@ _EXPORT_SCORES = flags.DEFINE_string(
 )
 
 
-def _read_pool() -> pool.KBestPool:
+def _read_pool() -> CandidateLists:
   if _FEATURES.value or _SCORES.value:
     features, scores = program.given(_FEATURES), program.given(_SCORES)
     if _METRIC.value != "bleu":
@@ -168,14 +169,16 @@ def _read_pool() -> pool.KBestPool:
     part = kbest.parse_kbest(
       files.read_bytes(path), path=path, kind=_FORMAT.value
     )
-    if len(part) and part.sentence.max() >= len(lines):
+    if part.sentences > len(lines):
       raise InputError(
-        f"sentence {part.sentence.max()}, but there are references of"
+        f"sentence {part.sentences - 1}, but there are references of"
         f" {len(lines)} only",
         path=path,
       )
     parts.append(part)
-  found = pool.make_pool(kbest.concatenate(parts), sentences=len(lines))
+  found = pool.make_pool(
+    candidate_lists.concatenate(parts), sentences=len(lines)
+  )
   if not len(found):
     raise InputError("no usable candidates", path=_KBEST.value[0])
   return pool.with_statistics(found, lines, [_METRIC.value])
@@ -185,7 +188,7 @@ def _warn(text: str) -> None:
   print(f"tune.py: {text}", file=sys.stderr)
 
 
-def _export(found: pool.KBestPool) -> None:
+def _export(found: CandidateLists) -> None:
   if _EXPORT_FEATURES.value:
     lines = mert_data.format_features(found)
     files.write_lines(_EXPORT_FEATURES.value, lines)
@@ -240,7 +243,7 @@ def _mixed(method: methods.Method) -> methods.Method:
 
 
 def _tune(
-  method: methods.Method, found: pool.KBestPool, start: np.ndarray
+  method: methods.Method, found: CandidateLists, start: np.ndarray
 ) -> tuple[np.ndarray, list[dict], float]:
   """The best of all runs: `(weights, history, score)`."""
   better = 1.0 if pool.find_metric(_METRIC.value).higher_is_better else -1.0
@@ -260,7 +263,7 @@ def _tune(
 
 
 def _written(
-  tuned: np.ndarray, found: pool.KBestPool, given: Mapping[str, float]
+  tuned: np.ndarray, found: CandidateLists, given: Mapping[str, float]
 ) -> dict[str, float]:
   """The given file's order, its unused weights kept, new features last."""
   width = found.dense.shape[1]

@@ -12,11 +12,12 @@ from typing import Any
 import bench
 import numpy as np
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import feature_keys, rule_templates
 from jaxmt.grammar import table as tables
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
-from jaxmt.tune import kbest, methods, pool
+from jaxmt.tune import methods, pool
 
 _RULES = 400_000
 _WORDS = 30_000
@@ -83,7 +84,7 @@ def _tuning(rng, rows, names) -> list[dict]:
   )
   seconds, summed = _timed(lambda: rule_templates.sum_rows(rows, members))
   out = [_row("sum over derivations", seconds, _CANDIDATES)]
-  found = kbest.Candidates(
+  found = candidate_lists.from_rows(
     sentence=np.repeat(np.arange(_SENTENCES), _CANDIDATES // _SENTENCES),
     lines=[f"a b {n % 97} c d" for n in range(_CANDIDATES)],
     features=summed,

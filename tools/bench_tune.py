@@ -12,6 +12,7 @@ import bench
 import numpy as np
 
 from jaxmt.corpora import synthetic
+from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text import files, references
 from jaxmt.tune import kbest, methods, pool, pool_scores
@@ -20,12 +21,12 @@ _START = 0.1
 _REPEAT = 2
 
 
-def _real(folder) -> tuple[pool.KBestPool, dict]:
+def _real(folder) -> tuple[candidate_lists.CandidateLists, dict]:
   path = str(folder / "dev.kbest.cdec.gz")
   lines = references.read_references([str(folder / "dev.ref.en")])
   kbest.parse_kbest(b"0 ||| a ||| x=1 ||| 0\n")  # compile
 
-  def read() -> pool.KBestPool:
+  def read() -> candidate_lists.CandidateLists:
     found = kbest.parse_kbest(files.read_bytes(path), path=path)
     return pool.make_pool(found, sentences=len(lines))
 
@@ -49,7 +50,7 @@ def _row(method, score, seconds, cpu, first) -> dict:
   }
 
 
-def _noisy() -> tuple[pool.KBestPool, dict]:
+def _noisy() -> tuple[candidate_lists.CandidateLists, dict]:
   """Candidates: references with words dropped, changed and added."""
   clock = time.perf_counter()
   split = synthetic.generate(
@@ -84,7 +85,7 @@ def _noisy() -> tuple[pool.KBestPool, dict]:
     table.ravel(),
     np.arange(count + 1) * width,
   )
-  candidates = kbest.Candidates(
+  candidates = candidate_lists.from_rows(
     sentence=np.array(sentence),
     lines=lines,
     features=rows,

@@ -123,6 +123,17 @@ def renumber(rows: SparseRows, table: np.ndarray) -> SparseRows:
   return canonical(ids, values, rows.offsets)
 
 
+def from_dense(values: np.ndarray) -> SparseRows:
+  """Returns what is not 0 of `values [N, F]`."""
+  row, column = np.nonzero(values)
+  counts = np.bincount(row, minlength=len(values))
+  return SparseRows(
+    ids=column.astype(np.int32),
+    values=np.asarray(values, np.float64)[row, column],
+    offsets=row_offsets(counts),
+  )
+
+
 def to_dense(rows: SparseRows, width: int) -> np.ndarray:
   """Returns `[N, width]` float64; ids must be below `width`."""
   out = np.zeros((len(rows), width), np.float64)

@@ -72,6 +72,15 @@ def select(ragged: Ragged, rows: np.ndarray) -> Ragged:
   return Ragged(flat=flat, offsets=offsets)
 
 
+def concatenate(parts: list[Ragged]) -> Ragged:
+  """Returns the rows of all parts, one part after the other."""
+  lengths = np.concatenate([part.lengths for part in parts])
+  return Ragged(
+    flat=np.concatenate([part.flat for part in parts]),
+    offsets=row_offsets(lengths),
+  )
+
+
 def pad(
   ragged: Ragged, *, width: int | None = None, fill: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:

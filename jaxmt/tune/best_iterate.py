@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import pool_score
 
 
@@ -18,7 +19,7 @@ class Chooser:
 
   def __init__(
     self,
-    pool: KBestPool,
+    pool: CandidateLists,
     weights: np.ndarray,
     metric: str,
     *,

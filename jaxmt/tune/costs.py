@@ -16,11 +16,12 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.metrics import linear_bleu, registry, weighted
 from jaxmt.text.kernels import njit
 from jaxmt.tune import oracles
-from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
+from jaxmt.tune.pool import ZERO_ONE, find_metric
 from jaxmt.tune.pool_scores import best, scores, sentence_costs
 
 KINDS = (
@@ -46,7 +47,11 @@ def check(kind: str, metric: str) -> None:
 
 
 def candidate_costs(
-  pool: KBestPool, weights: np.ndarray, *, metric: str, kind: str = "sentence"
+  pool: CandidateLists,
+  weights: np.ndarray,
+  *,
+  metric: str,
+  kind: str = "sentence",
 ) -> np.ndarray:
   """Returns the cost of each candidate, float64 `[N]`.
 
@@ -80,7 +85,7 @@ def candidate_costs(
   return errors * len(context)
 
 
-def metric_costs(pool: KBestPool, metric: str) -> np.ndarray:
+def metric_costs(pool: CandidateLists, metric: str) -> np.ndarray:
   """Returns the sentence errors by each part of a metric, float64 `[L, N]`."""
   parts = registry.parts(metric)
   if len(parts) == 1:
@@ -118,7 +123,7 @@ def pareto_costs(costs, offsets):
   return out
 
 
-def zero_one_pool(pool: KBestPool, metric: str) -> KBestPool:
+def zero_one_pool(pool: CandidateLists, metric: str) -> CandidateLists:
   """Returns the pool with statistics of the zero-one error (Eq 18).
 
   The oracles are all candidates of least cost by `metric`.

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
-from jaxmt.tune.pool import KBestPool
 
 
 class Features(NamedTuple):
-  """Arrays of a pool's features; see `KBestPool`."""
+  """Arrays of a pool's features; see `CandidateLists`."""
 
   dense: np.ndarray
   ids: np.ndarray
@@ -22,7 +22,7 @@ class Features(NamedTuple):
   offsets: np.ndarray
 
 
-def features_of(pool: KBestPool) -> Features:
+def features_of(pool: CandidateLists) -> Features:
   """Returns the arrays that the kernels read."""
   return Features(
     dense=np.ascontiguousarray(pool.dense, np.float64),
@@ -32,7 +32,7 @@ def features_of(pool: KBestPool) -> Features:
   )
 
 
-def room(pool: KBestPool) -> int:
+def room(pool: CandidateLists) -> int:
   """Returns the most features two candidates can differ in."""
   longest = int(np.diff(pool.sparse.offsets).max(initial=0))
   return pool.dense.shape[1] + 2 * longest

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import selection
 from jaxmt.tune import options
 from jaxmt.tune.methods import Method, Result
-from jaxmt.tune.pool import KBestPool, split_sparse, summarised
+from jaxmt.tune.pool import split_sparse, summarised
 
-Tune = Callable[[KBestPool, np.ndarray, int], Result]
+Tune = Callable[[CandidateLists, np.ndarray, int], Result]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
 
 
 def optimise(
-  pool: KBestPool,
+  pool: CandidateLists,
   weights: np.ndarray,
   config: ReducedConfig,
   seed: int,
@@ -85,7 +86,7 @@ def optimise(
 
 
 def kept_features(
-  pool: KBestPool, *, min_count: int = 0, keep: int = 0
+  pool: CandidateLists, *, min_count: int = 0, keep: int = 0
 ) -> np.ndarray:
   """Returns which of the F sparsely stored features stay; bool `[F]`."""
   count = len(pool.names) - pool.dense.shape[1]
@@ -94,7 +95,7 @@ def kept_features(
   return kept & selection.most_frequent(lists, keep) if keep else kept
 
 
-def restrict(pool: KBestPool, kept: np.ndarray) -> KBestPool:
+def restrict(pool: CandidateLists, kept: np.ndarray) -> CandidateLists:
   """Returns the pool with some of its sparse features only; bool `[F]`."""
   width = pool.dense.shape[1]
   rows, names = selection.select(pool.sparse, pool.names[width:], kept)

@@ -14,12 +14,12 @@ import dataclasses
 import numpy as np
 
 from jaxmt import hypergraph
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import EdgeStrings
 from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import envelope, mert
 from jaxmt.tune.forest_pool import ForestPool, Judge
-from jaxmt.tune.pool import KBestPool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ForestMertConfig(mert.MertConfig):
 class ForestLines:
   """The lines of a pool and of forests along directions."""
 
-  def __init__(self, pool: KBestPool, forests: ForestPool, metric: str):
+  def __init__(self, pool: CandidateLists, forests: ForestPool, metric: str):
     """Prepares arrays.
 
     Args:
@@ -104,7 +104,7 @@ class ForestLines:
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: ForestMertConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: ForestMertConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Tunes the weights on a pool that has forests.
 

@@ -18,13 +18,13 @@ import numpy as np
 import optax
 from jax import Array
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.runtime import parallel
 from jaxmt.tune import costs, owlqn, pool_scores, stochastic
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.gradient_config import GradientConfig, stages
 from jaxmt.tune.objective import Objective, score_value, value
-from jaxmt.tune.padded import PaddedPool, pad_pool
-from jaxmt.tune.pool import KBestPool
+from jaxmt.tune.padded import PaddedLists, pad
 
 _HOST = ("lbfgs", "owlqn")
 
@@ -51,7 +51,7 @@ def _lbfgs_steps(weights, state, initial, padded, objective, *, steps):
 
 @jax.jit
 def value_and_gradient(
-  weights: Array, initial: Array, padded: PaddedPool, objective: Objective
+  weights: Array, initial: Array, padded: PaddedLists, objective: Objective
 ) -> tuple[Array, Array]:
   """Returns the regularised loss and its gradient in `weights`."""
   return jax.value_and_grad(value)(weights, initial, padded, objective)
@@ -71,13 +71,13 @@ def _stages(config: GradientConfig) -> list[Objective]:
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: GradientConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: GradientConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises `config.loss`; arguments as in `mira.optimise`."""
   on_host = (
     config.optimizer in _HOST and config.devices == 1 and len(pool.sparse.ids)
   )
-  padded = pad_pool(
+  padded = pad(
     pool,
     config.metric,
     costs.candidate_costs(
@@ -104,7 +104,7 @@ def optimise(
 
 
 def _scaled(
-  weights: np.ndarray, pool: KBestPool, config: GradientConfig
+  weights: np.ndarray, pool: CandidateLists, config: GradientConfig
 ) -> np.ndarray:
   """The weights at the scale to start from."""
   largest = np.abs(weights[: pool.dense.shape[1]]).max(initial=0.0)
@@ -114,7 +114,7 @@ def _scaled(
 
 
 @jax.jit
-def _slopes(scores: Array, padded: PaddedPool, objective: Objective):
+def _slopes(scores: Array, padded: PaddedLists, objective: Objective):
   """The loss and its gradient in the scores, `[B, K]`."""
   return jax.value_and_grad(score_value)(scores, padded, objective)
 
@@ -122,8 +122,8 @@ def _slopes(scores: Array, padded: PaddedPool, objective: Objective):
 def host_value_and_gradient(
   weights: np.ndarray,
   initial: np.ndarray,
-  pool: KBestPool,
-  padded: PaddedPool,
+  pool: CandidateLists,
+  padded: PaddedLists,
   objective: Objective,
 ) -> tuple[float, np.ndarray]:
   """Returns what `value_and_gradient` does, features being on the host."""

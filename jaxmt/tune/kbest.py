@@ -10,69 +10,22 @@ name ended by `=` or `:` and followed by values, or bare numbers. Several values
 under one name become `name_0`, `name_1`, ...; bare numbers `feature_0`, ...
 """
 
-import dataclasses
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
+from jaxmt.decode import candidate_lists
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.text import scan
-from jaxmt.text.ragged import row_offsets
 from jaxmt.tune import kbest_scan
 
 FORMATS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidates:
-  """N translations with their features, in any order.
-
-  Attributes:
-    sentence: the sentence each translates, int64 `[N]`.
-    lines: their text.
-    features: one sparse vector each.
-    names: the name of each feature id.
-    forests: what they were found in, a `forest_pool.ForestPool` of the
-      sentences asked for, in their order; or None.
-  """
-
-  sentence: np.ndarray
-  lines: list[str]
-  features: sparse.SparseRows
-  names: tuple[str, ...]
-  forests: Any = None
-
-  def __len__(self) -> int:
-    return len(self.lines)
-
-
-def from_dense(
-  sentence: np.ndarray,
-  lines: list[str],
-  values: np.ndarray,
-  names: Sequence[str],
-) -> Candidates:
-  """Returns candidates with the feature values `[N, F]`."""
-  row, column = np.nonzero(values)
-  counts = np.bincount(row, minlength=len(values))
-  return Candidates(
-    sentence=np.asarray(sentence, np.int64),
-    lines=lines,
-    features=sparse.SparseRows(
-      ids=column.astype(np.int32),
-      values=np.asarray(values, np.float64)[row, column],
-      offsets=row_offsets(counts),
-    ),
-    names=tuple(names),
-  )
-
-
 def parse_kbest(
   data: bytes, *, path: str | None = None, kind: str | None = None
-) -> Candidates:
-  """Reads a k-best list.
+) -> CandidateLists:
+  """Returns the candidates of a k-best list.
 
   Args:
     data: the file's uncompressed content.
@@ -108,9 +61,7 @@ def parse_kbest(
   except UnicodeDecodeError as error:
     line = _line_of_bad_text(data)
     raise InputError("not UTF-8", path=path, line=line) from error
-  return Candidates(
-    sentence=numbers, lines=text, features=features, names=names
-  )
+  return candidate_lists.from_rows(numbers, text, features, names)
 
 
 def _line_of_bad_text(data: bytes) -> int:
@@ -172,19 +123,3 @@ def _features(buffer, spans, lines, path):
   if len(set(names)) < len(names):
     raise InputError("two features have the same name", path=path)
   return tuple(names), sparse.canonical(ids, values, offsets)
-
-
-def concatenate(parts: Sequence[Candidates]) -> Candidates:
-  """Returns all candidates, with one numbering of their features."""
-  names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-  index = {name: number for number, name in enumerate(names)}
-  features = []
-  for part in parts:
-    table = np.array([index[name] for name in part.names], np.int32)
-    features.append(sparse.renumber(part.features, table))
-  return Candidates(
-    sentence=np.concatenate([part.sentence for part in parts]),
-    lines=[line for part in parts for line in part.lines],
-    features=sparse.concatenate(features),
-    names=names,
-  )

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import derivation, kbest
+from jaxmt.decode import candidate_lists, derivation, kbest
 from jaxmt.decode import model as models
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.model import Model, Units
@@ -20,9 +21,8 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse, string_templates
 from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import Forest
-from jaxmt.text.ragged import Ragged, row_offsets
+from jaxmt.text.ragged import Ragged
 from jaxmt.tune import forest_pool, sparse_decoding
-from jaxmt.tune.kbest import Candidates, concatenate
 from jaxmt.tune.loop import Decode
 
 
@@ -97,7 +97,9 @@ def make_decode(
   searching = dataclasses.replace(config.search, forest=True)
   config = dataclasses.replace(config, search=searching)
 
-  def decode(weights: Mapping[str, float], numbers: np.ndarray) -> Candidates:
+  def decode(
+    weights: Mapping[str, float], numbers: np.ndarray
+  ) -> CandidateLists:
     now = models.with_weights(model, weights)
     chosen = models.select_source(source, numbers)
     parts, forests = [], []
@@ -106,12 +108,18 @@ def make_decode(
     ):
       for part in batch:
         grown = beam_forest.extract(now, part)
-        parts.append(
-          _candidates(now, part, grown, numbers, size=size, unique=unique)
-        )
+        lists = _lists(now, part, grown, size=size, unique=unique)
+        parts.append(dataclasses.replace(lists, sentences=len(numbers)))
         if density is not None:
           forests.append(_spelled(now, part, grown, density))
-    found = _joined(parts, model.feature_names)
+    nothing = candidate_lists.from_rows(
+      np.zeros(0, np.int64),
+      [],
+      sparse.empty(0),
+      model.feature_names,
+      sentences=len(numbers),
+    )
+    found = candidate_lists.concatenate([nothing, *parts])
     if forests:
       joined = forest_pool.join(forests)
       place = {row: k for k, row in enumerate(np.asarray(numbers).tolist())}
@@ -120,9 +128,8 @@ def make_decode(
       joined = dataclasses.replace(joined, listed=listed)
       found = dataclasses.replace(found, forests=joined)
     if orders:
-      found = sparse_decoding.add(
-        found, string_templates.ngram_rows(found.lines, orders)
-      )
+      grams = string_templates.ngram_rows(found.lines, orders)
+      found = candidate_lists.with_features(found, grams)
       found = sparse_decoding.rerank(found, weights)
     return found
 
@@ -137,54 +144,24 @@ def _spelled(
   return dataclasses.replace(made, sentence=part.rows)
 
 
-def _candidates(
-  model: Model,
-  part: Result,
-  grown: Forest,
-  numbers: np.ndarray,
-  *,
-  size: int,
-  unique: bool,
-) -> Candidates:
-  """The lists of a part with the features of the model."""
+def _lists(
+  model: Model, part: Result, grown: Forest, *, size: int, unique: bool
+) -> CandidateLists:
+  """The lists of a part with the features of the model.
+
+  Sentences are numbered as the decoder was given them.
+  """
   found = kbest.best(model, part.source, grown, size=size, unique=unique)
   # Not sums over edges: what an edge says of the language model depends, in
   # its last digits, on how the search came by it.
   values = derivation.features(
     model, part.source, kbest.derivations(grown, found), found.words
   )
-  row, column = np.nonzero(values)
-  counts = np.bincount(row, minlength=len(values))
-  made = Candidates(
-    sentence=np.asarray(numbers, np.int64)[part.rows[found.sentence]],
-    lines=kbest.strings(model, part.source, found),
-    features=sparse.SparseRows(
-      ids=column.astype(np.int32),
-      values=values[row, column],
-      offsets=row_offsets(counts),
-    ),
-    names=model.feature_names,
-  )
+  # `found.sentence` counts the sentences of the part.
+  given = part.rows[found.sentence]
+  lines = kbest.strings(model, part.source, found)
+  lists = candidate_lists.from_dense(given, lines, values, model.feature_names)
   if model.templates is None:
-    return made
+    return lists
   more = sparse_decoding.kbest_rows(model, part.source, grown, found)
-  return sparse_decoding.add(made, [more])
-
-
-def _joined(parts: list[Candidates], names: tuple[str, ...]) -> Candidates:
-  """All parts as one list, by sentence."""
-  if not parts:
-    return Candidates(
-      sentence=np.zeros(0, np.int64),
-      lines=[],
-      features=sparse.empty(0),
-      names=names,
-    )
-  every = concatenate(parts)
-  order = np.argsort(every.sentence, kind="stable")
-  return Candidates(
-    sentence=every.sentence[order],
-    lines=[every.lines[place] for place in order.tolist()],
-    features=sparse.select(every.features, order),
-    names=every.names,
-  )
+  return candidate_lists.with_features(lists, [more])

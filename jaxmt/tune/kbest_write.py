@@ -16,17 +16,18 @@ import re
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
 from jaxmt.text import links as link_lines
 from jaxmt.text.ragged import Ragged, row_offsets
-from jaxmt.tune.kbest import FORMATS, Candidates
+from jaxmt.tune.kbest import FORMATS
 
 _ESCAPED = "&#124;" * 3
 _GROUPED = re.compile(r"(.*\d)_(\d+)")
 
 
 def format_kbest(
-  candidates: Candidates,
+  candidates: CandidateLists,
   scores: np.ndarray,
   *,
   format: str = "jaxmt",
@@ -69,7 +70,7 @@ def _escaped(text: str) -> str:
   return text.replace("|||", _ESCAPED) if "|||" in text else text
 
 
-def _plain_features(candidates: Candidates) -> list[str]:
+def _plain_features(candidates: CandidateLists) -> list[str]:
   """`name=value` of everything that is not 0."""
   return _cells(candidates.features, candidates.names, "=")
 
@@ -104,7 +105,7 @@ def _groups(names: tuple[str, ...]) -> dict[str, list[int]]:
   }
 
 
-def _moses_features(candidates: Candidates) -> list[str]:
+def _moses_features(candidates: CandidateLists) -> list[str]:
   """Groups first, then `name= value` of the rest that is not 0."""
   groups = _groups(candidates.names)
   grouped = np.array(

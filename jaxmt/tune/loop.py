@@ -16,22 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
-from jaxmt.tune import kbest, methods, pool_scores
+from jaxmt.tune import methods, pool_scores
 from jaxmt.tune.learner import Memory
 from jaxmt.tune.methods import Method
 from jaxmt.tune.pool import (
   find_metric,
   make_pool,
-  to_candidates,
   with_statistics,
 )
 
 Weights = Mapping[str, float]
-# (weights, sentence numbers) -> candidates of these sentences, best first.
-Decode = Callable[[Weights, np.ndarray], kbest.Candidates]
+# (weights, numbers of n sentences) -> n lists in that order, best first.
+Decode = Callable[[Weights, np.ndarray], CandidateLists]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class LoopState:
   weights: dict[str, float]
   best_weights: dict[str, float]
   best_score: float
-  candidates: kbest.Candidates | None
+  candidates: CandidateLists | None
   history: tuple[dict[str, Any], ...]
   finished: bool = False
   memory: Memory | None = None
@@ -174,7 +175,7 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
     weights=weights,
     best_weights=best_weights,
     best_score=best_score,
-    candidates=to_candidates(pool) if keep else None,
+    candidates=pool if keep else None,
     history=(*state.history, record),
     finished=finished,
     memory=memory,
@@ -207,13 +208,11 @@ def _judge(found, references, metric):
 
 def _pooled(earlier, found, references, config):
   """The pool of this round and how many of it were known before."""
-  sentences = len(references)
   if earlier is None or not config.merge:
-    pool, known = make_pool(found, sentences=sentences), 0
+    pool, known = make_pool(found), 0
   else:
     known = len(earlier)  # a pool's candidates, so without duplicates
-    both = kbest.concatenate([earlier, found])
-    pool = make_pool(both, sentences=sentences)
+    pool = make_pool(candidate_lists.concatenate([earlier, found]))
     # Forests are those of this round; earlier rounds stay as candidates.
     pool = dataclasses.replace(pool, forests=found.forests)
   return with_statistics(pool, references, [config.metric]), known
@@ -244,10 +243,7 @@ def _online(decode, references, method, state, config, seed) -> Memory:
   memory = state.memory or Memory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])
-    found = decode(memory.weights, batch)
-    place = np.searchsorted(batch, found.sentence)
-    local = dataclasses.replace(found, sentence=place)
-    pool = make_pool(local, sentences=len(batch))
+    pool = make_pool(decode(memory.weights, batch))
     refs = [references[number] for number in batch.tolist()]
     pool = with_statistics(pool, refs, [config.metric])
     part_seed = _round_seed(seed, state.round, part + 1)
@@ -313,15 +309,15 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> LoopState:
     sentence = np.asarray(arrays["sentence"], np.int64)
     lines = arrays["lines"].tobytes().decode("utf-8").split("\n")
     names = arrays["names"].tobytes().decode("utf-8").split("\n")
-    candidates = kbest.Candidates(
-      sentence=sentence,
-      lines=lines if len(sentence) else [],
-      features=sparse.SparseRows(
+    candidates = candidate_lists.from_rows(
+      sentence,
+      lines if len(sentence) else [],
+      sparse.SparseRows(
         ids=np.asarray(arrays["ids"], np.int32),
         values=np.asarray(arrays["values"], np.float64),
         offsets=np.asarray(arrays["offsets"], np.int64),
       ),
-      names=tuple(names) if names != [""] else (),
+      names if names != [""] else (),
     )
   facts["history"] = tuple(facts["history"])
   if facts["memory"] is not None:

@@ -11,9 +11,10 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.tune import costs, envelope, options
-from jaxmt.tune.pool import ZERO_ONE, KBestPool, find_metric
+from jaxmt.tune.pool import ZERO_ONE, find_metric
 from jaxmt.tune.pool_scores import pool_score, scores
 
 # Intervals narrower than this, relative to where they lie, are not entered:
@@ -70,7 +71,7 @@ def corpus_scores(metric: str, sums: np.ndarray) -> np.ndarray:
 def line_search(
   intercepts: np.ndarray,
   slopes: np.ndarray,
-  pool: KBestPool,
+  pool: CandidateLists,
   *,
   metric: str,
   plateau: int = 0,
@@ -120,7 +121,7 @@ def _smoothed(values: np.ndarray, plateau: int) -> np.ndarray:
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: MertConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: MertConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Tunes the dense weights; sparse ones stay as they are.
 
@@ -168,7 +169,7 @@ def optimise(
 
 
 def optimise_zero_one(
-  pool: KBestPool, weights: np.ndarray, config: MertConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: MertConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises how often the best candidate is no oracle (Eq 18).
 

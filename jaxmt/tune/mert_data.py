@@ -12,22 +12,24 @@ BLEU's numbers are interleaved there; ours are `m1..m4 c1..c4 r`. Sparse
 features stand as `name=value` after the dense ones.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.text.ragged import row_offsets
-from jaxmt.tune import kbest
-from jaxmt.tune.pool import KBestPool, make_pool
+from jaxmt.tune.pool import make_pool
 
 _ORDER = 4
 # Place in our statistics of each number in a Moses row.
 _OURS = np.array([n // 2 + _ORDER * (n % 2) for n in range(2 * _ORDER)] + [8])
 
 
-def format_features(pool: KBestPool) -> list[str]:
+def format_features(pool: CandidateLists) -> list[str]:
   """Returns the lines of a FEATURES_TXT file; empty lists are left out."""
   width = pool.dense.shape[1]
   names = pool.names[:width]
@@ -54,7 +56,7 @@ def format_features(pool: KBestPool) -> list[str]:
   return lines
 
 
-def format_scores(pool: KBestPool, metric: str = "bleu") -> list[str]:
+def format_scores(pool: CandidateLists, metric: str = "bleu") -> list[str]:
   """Returns the lines of a SCORES_TXT file with BLEU's statistics."""
   statistics = np.asarray(pool.statistics[metric])
   if statistics.shape[1] != len(_OURS):
@@ -97,7 +99,7 @@ def _blocks(lines: Sequence[str], kind: str, path: str | None):
 
 def parse_features(
   lines: Sequence[str], *, path: str | None = None
-) -> kbest.Candidates:
+) -> CandidateLists:
   """Reads FEATURES_TXT; the candidates have no text."""
   index: dict[str, int] = {}
   sentences: list[int] = []
@@ -125,13 +127,13 @@ def parse_features(
       counts.append(width + len(extra))
       sentences.append(sentence)
   offsets = row_offsets(counts)
-  return kbest.Candidates(
-    sentence=np.array(sentences, np.int64),
-    lines=[""] * len(sentences),
-    features=sparse.canonical(
+  return candidate_lists.from_rows(
+    np.array(sentences, np.int64),
+    [""] * len(sentences),
+    sparse.canonical(
       np.array(ids, np.int32), np.array(values, np.float64), offsets
     ),
-    names=tuple(index),
+    tuple(index),
   )
 
 
@@ -171,7 +173,7 @@ def parse_pool(
   *,
   feature_path: str | None = None,
   score_path: str | None = None,
-) -> KBestPool:
+) -> CandidateLists:
   """Reads a pair of files into a pool with statistics of "bleu".
 
   Without text, candidates with equal features and statistics are the same.
@@ -181,19 +183,15 @@ def parse_pool(
   """
   candidates = parse_features(feature_lines, path=feature_path)
   sentence, statistics = parse_scores(score_lines, path=score_path)
+  order = np.argsort(sentence, kind="stable")  # as lists are
+  sentence, statistics = sentence[order], statistics[order]
   if not np.array_equal(sentence, candidates.sentence):
     raise InputError(
       f"candidates differ from those of {feature_path}", path=score_path
     )
   # The statistics stand for the text when looking for duplicates.
   keys = [" ".join(map(str, row)) for row in statistics.tolist()]
-  pool = make_pool(
-    kbest.Candidates(
-      sentence=sentence,
-      lines=keys,
-      features=candidates.features,
-      names=candidates.names,
-    ),
-    statistics={"bleu": statistics},
+  keyed = dataclasses.replace(
+    candidates, lines=keys, statistics={"bleu": statistics}
   )
-  return pool
+  return make_pool(keyed)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
 from jaxmt.tune import (
@@ -33,11 +34,10 @@ from jaxmt.tune import (
   simplex,
 )
 from jaxmt.tune.learner import Learner
-from jaxmt.tune.pool import KBestPool
 
 Result = tuple[np.ndarray, list[dict]]
 Passes = Callable[
-  [KBestPool, Learner, Any, int], Iterator[tuple[Learner, dict]]
+  [CandidateLists, Learner, Any, int], Iterator[tuple[Learner, dict]]
 ]
 # What a method tunes on.
 LISTS = "lists"
@@ -172,7 +172,7 @@ def _minimise(*arguments) -> Result:
 
 
 def run(
-  method: Method, lists: KBestPool, weights: np.ndarray, seed: int
+  method: Method, lists: CandidateLists, weights: np.ndarray, seed: int
 ) -> Result:
   """Tunes weights: `(weights, history)`.
 

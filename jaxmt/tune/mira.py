@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import njit
 from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import sentence_costs
 
 
@@ -222,7 +223,7 @@ def mira_pass(
 
 
 def passes(
-  pool: KBestPool, learner: Learner, config: MiraConfig, seed: int
+  pool: CandidateLists, learner: Learner, config: MiraConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner and a record after each pass; changes the learner.
 
@@ -264,7 +265,7 @@ def passes(
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: MiraConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: MiraConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Tunes all weights; see `MiraConfig`.
 

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists, take_sentences
 from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.methods import Method
-from jaxmt.tune.pool import (
-  KBestPool,
-  find_metric,
-  split_sparse,
-  take_sentences,
-)
+from jaxmt.tune.pool import find_metric, split_sparse
 
-Tune = Callable[[KBestPool, np.ndarray, int], tuple[np.ndarray, list[dict]]]
+Tune = Callable[
+  [CandidateLists, np.ndarray, int], tuple[np.ndarray, list[dict]]
+]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,7 +87,7 @@ def select_columns(
 
 
 def optimise(
-  pool: KBestPool,
+  pool: CandidateLists,
   weights: np.ndarray,
   config: MixingConfig,
   seed: int,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmt.losses import registry
-from jaxmt.tune.padded import PaddedPool, padded_scores
+from jaxmt.tune.padded import PaddedLists, padded_scores
 
 _PAIR_LIMIT = 1 << 24  # pairs held at a time by pairwise losses
 
@@ -32,7 +32,7 @@ class Objective:
 
 
 def data_sums(
-  scores: Array, padded: PaddedPool, objective: Objective
+  scores: Array, padded: PaddedLists, objective: Objective
 ) -> tuple[Array, Array]:
   """Returns what adds up over sentences: `(sum, weight)`.
 
@@ -65,7 +65,7 @@ def data_sums(
 
 
 def score_value(
-  scores: Array, padded: PaddedPool, objective: Objective
+  scores: Array, padded: PaddedLists, objective: Objective
 ) -> Array:
   """Returns the loss as a function of the scores `[B, K]`: a scalar."""
   sums, weight = data_sums(scores, padded, objective)
@@ -76,7 +76,7 @@ def score_value(
 
 
 def value(
-  weights: Array, initial: Array, padded: PaddedPool, objective: Objective
+  weights: Array, initial: Array, padded: PaddedLists, objective: Objective
 ) -> Array:
   """Returns the regularised loss: a scalar, differentiable in `weights`.
 

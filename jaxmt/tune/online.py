@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.pool import KBestPool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,7 +132,7 @@ def perceptron_pass(
 
 
 def perceptron_passes(
-  pool: KBestPool, learner: Learner, config: PerceptronConfig, seed: int
+  pool: CandidateLists, learner: Learner, config: PerceptronConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner after each pass; arguments as in `mira.passes`."""
   rng = np.random.default_rng(seed)
@@ -156,7 +156,7 @@ def perceptron_passes(
 
 
 def perceptron(
-  pool: KBestPool, weights: np.ndarray, config: PerceptronConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: PerceptronConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Averaged perceptron; arguments as in `mira.optimise`."""
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
@@ -251,7 +251,7 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
 
 
 def arow_passes(
-  pool: KBestPool, learner: Learner, config: ArowConfig, seed: int
+  pool: CandidateLists, learner: Learner, config: ArowConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner after each pass; arguments as in `mira.passes`.
 
@@ -279,7 +279,7 @@ def arow_passes(
 
 
 def arow(
-  pool: KBestPool, weights: np.ndarray, config: ArowConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: ArowConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """AROW between hope and fear; arguments as in `mira.optimise`.
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import best
 
 
@@ -18,7 +19,7 @@ def sentence_oracles(
 
 
 def greedy_corpus_oracle(
-  pool: KBestPool,
+  pool: CandidateLists,
   *,
   metric: str,
   seed: int,
@@ -68,7 +69,7 @@ def greedy_corpus_oracle(
 
 
 def pseudo_corpus_costs(
-  pool: KBestPool, context: np.ndarray, *, metric: str
+  pool: CandidateLists, context: np.ndarray, *, metric: str
 ) -> np.ndarray:
   """Returns each candidate's corpus error within a fixed context (Eq 56).
 

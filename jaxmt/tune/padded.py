@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
-from jaxmt.tune.pool import KBestPool
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class PaddedPool:
+class PaddedLists:
   """Candidates of all sentences, float32.
 
   Attributes:
@@ -37,14 +37,14 @@ class PaddedPool:
   mask: Array
 
 
-def pad_pool(
-  pool: KBestPool,
+def pad(
+  pool: CandidateLists,
   metric: str,
   costs: np.ndarray,
   *,
   multiple: int = 1,
   features: bool = True,
-) -> PaddedPool:
+) -> PaddedLists:
   """Returns the pool padded to rectangles.
 
   Args:
@@ -68,7 +68,7 @@ def pad_pool(
     out[mask] = rows
     return jnp.asarray(out)
 
-  return PaddedPool(
+  return PaddedLists(
     dense=spread(dense),
     ids=spread(ids, np.int32),
     values=spread(values),
@@ -78,7 +78,7 @@ def pad_pool(
   )
 
 
-def padded_scores(padded: PaddedPool, weights: Array) -> Array:
+def padded_scores(padded: PaddedLists, weights: Array) -> Array:
   """Returns the model scores, `[B, K]`, differentiable in `weights`."""
   width = padded.dense.shape[-1]
   total = padded.dense @ weights[:width]

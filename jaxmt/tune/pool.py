@@ -5,17 +5,16 @@ features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import selection, sparse
 from jaxmt.metrics import base, registry, text
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import row_offsets
-from jaxmt.tune import kbest
 
 # With more features than this, only those that are named or common are dense.
 DENSE_LIMIT = 64
@@ -45,105 +44,50 @@ ZERO_ONE = base.Metric(
 )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class KBestPool:
-  """Candidates grouped by sentence, without duplicates.
-
-  Two candidates are the same if text and features are. A sentence may have no
-  candidate; it then counts for nothing.
-
-  Attributes:
-    offsets: candidates of sentence b are `offsets[b]` up to `offsets[b + 1]`;
-      int64 `[B + 1]`.
-    lines: their text, N strings.
-    dense: float64 `[N, D]`.
-    sparse: N sparse vectors; id f is feature D + f.
-    names: dense names, then sparse names, D + F.
-    statistics: by name of metric, `[N, S]`.
-    dropped: candidates left out because a feature was NaN or infinite.
-    forests: a `forest_pool.ForestPool` of the same sentences for methods that
-      want more than candidates, or None.
-  """
-
-  offsets: np.ndarray
-  lines: list[str]
-  dense: np.ndarray
-  sparse: sparse.SparseRows
-  names: tuple[str, ...]
-  statistics: Mapping[str, np.ndarray]
-  dropped: int = 0
-  forests: Any = None
-
-  def __len__(self) -> int:
-    return len(self.lines)
-
-  @property
-  def sentences(self) -> int:
-    """B."""
-    return len(self.offsets) - 1
-
-  @property
-  def sentence(self) -> np.ndarray:
-    """The sentence of each candidate, int64 `[N]`."""
-    return np.repeat(np.arange(self.sentences), np.diff(self.offsets))
-
-  @property
-  def width(self) -> int:
-    """The longest list."""
-    return int(np.diff(self.offsets).max(initial=0))
-
-
 def make_pool(
-  candidates: kbest.Candidates,
+  lists: CandidateLists,
   *,
   sentences: int | None = None,
-  statistics: Mapping[str, np.ndarray] | None = None,
   dense_names: Sequence[str] | None = None,
-) -> KBestPool:
-  """Groups candidates by sentence and drops duplicates and broken ones.
+) -> CandidateLists:
+  """Drops duplicates and broken candidates, and stores features densely.
+
+  Two candidates are the same if text and features are.
 
   Args:
-    candidates: in any order; that order is kept within a sentence.
-    sentences: B; one more than the largest sentence number when None.
-    statistics: of the candidates, by name of metric, `[N, S]`.
+    lists: the order of candidates is kept.
+    sentences: B; as many as the lists have when None.
     dense_names: features to store densely, in this order. When None: all if
       they are few (`DENSE_LIMIT`), else those in at least half of the lists.
 
   Raises:
     ValueError: if a candidate's sentence is not below `sentences`.
   """
-  last = int(candidates.sentence.max(initial=-1))
-  sentences = last + 1 if sentences is None else sentences
-  if last >= sentences:
-    raise ValueError(f"sentence {last} of {sentences}")
-  rows = candidates.features
+  sentences = lists.sentences if sentences is None else sentences
+  if len(lists) and lists.sentence[-1] >= sentences:
+    raise ValueError(f"sentence {lists.sentence[-1]} of {sentences}")
+  rows = lists.features
   broken = _broken_rows(rows.values, rows.offsets)
-  order = np.argsort(candidates.sentence, kind="stable")
-  order = order[~broken[order]]
-  text_ids = _intern_lines(candidates.lines)
-  kept = order[
+  whole = np.flatnonzero(~broken)
+  text_ids = _intern_lines(lists.lines)
+  chosen = whole[
     _first_of_kind(
-      candidates.sentence[order].astype(np.int64),
-      text_ids[order],
-      *_parts(sparse.select(rows, order)),
+      lists.sentence[whole],
+      text_ids[whole],
+      *_parts(sparse.select(rows, whole)),
     )
   ]
-  counts = np.bincount(candidates.sentence[kept], minlength=sentences)
+  pool = candidate_lists.take(lists, chosen)
   dense, thin, names = _split_dense(
-    sparse.select(rows, kept),
-    candidates.names,
-    np.repeat(np.arange(sentences), counts),
-    dense_names,
+    sparse.select(rows, chosen), lists.names, pool.sentence, dense_names
   )
-  return KBestPool(
-    offsets=row_offsets(counts),
-    lines=[candidates.lines[row] for row in kept.tolist()],
+  return dataclasses.replace(
+    pool,
+    sentences=sentences,
     dense=dense,
     sparse=thin,
     names=names,
-    statistics={k: v[kept] for k, v in (statistics or {}).items()},
-    dropped=int(broken.sum()),
-    forests=candidates.forests,
+    dropped=lists.dropped + int(broken.sum()),
   )
 
 
@@ -251,78 +195,16 @@ def _common(rows, names, sentence) -> tuple[str, ...]:
   return tuple(names[number] for number in common.tolist())
 
 
-def to_candidates(pool: KBestPool) -> kbest.Candidates:
-  """Returns the candidates with all features in one sparse vector each."""
-  width = pool.dense.shape[1]
-  row, column = np.nonzero(pool.dense)
-  counts = np.bincount(row, minlength=len(pool))
-  first = sparse.SparseRows(
-    ids=column.astype(np.int32),
-    values=pool.dense[row, column],
-    offsets=row_offsets(counts),
-  )
-  rest = pool.sparse
-  extra = np.diff(rest.offsets)
-  offsets = row_offsets(counts + extra)
-  ids = np.empty(offsets[-1], np.int32)
-  values = np.empty(offsets[-1], np.float64)
-  mine = np.repeat(offsets[:-1] - first.offsets[:-1], counts)
-  mine += np.arange(len(first.ids))
-  ids[mine], values[mine] = first.ids, first.values
-  theirs = np.repeat(offsets[:-1] + counts - rest.offsets[:-1], extra)
-  theirs += np.arange(len(rest.ids))
-  ids[theirs], values[theirs] = rest.ids + width, rest.values
-  return kbest.Candidates(
-    sentence=pool.sentence,
-    lines=pool.lines,
-    features=sparse.SparseRows(ids=ids, values=values, offsets=offsets),
-    names=pool.names,
-  )
-
-
-def merge(pools: Sequence[KBestPool]) -> KBestPool:
-  """Returns the union of pools over the same sentences, older ones first.
-
-  Metrics that only some of the pools have statistics of are left out. Dense
-  are the features that are dense in any of them.
-
-  Raises:
-    ValueError: if the pools have different numbers of sentences.
-  """
-  sentences = {pool.sentences for pool in pools}
-  if len(sentences) != 1:
-    raise ValueError(f"pools of {sorted(sentences)} sentences")
-  metrics = [
-    name
-    for name in pools[0].statistics
-    if all(name in pool.statistics for pool in pools)
-  ]
-  dense_names = tuple(
-    dict.fromkeys(name for p in pools for name in p.names[: p.dense.shape[1]])
-  )
-  merged = make_pool(
-    kbest.concatenate([to_candidates(pool) for pool in pools]),
-    sentences=sentences.pop(),
-    statistics={
-      name: np.concatenate([pool.statistics[name] for pool in pools])
-      for name in metrics
-    },
-    dense_names=dense_names,
-  )
-  dropped = sum(pool.dropped for pool in pools)
-  return dataclasses.replace(merged, dropped=dropped)
-
-
 def find_metric(name: str) -> base.Metric:
   """Returns a metric by name, also sums of several and `ZERO_ONE`."""
   return ZERO_ONE if name == ZERO_ONE.name else registry.find(name)
 
 
 def with_statistics(
-  pool: KBestPool,
+  pool: CandidateLists,
   references: text.ReferenceLines,
   metrics: Sequence[str] = ("bleu",),
-) -> KBestPool:
+) -> CandidateLists:
   """Returns the pool with the statistics of metrics in it.
 
   Args:
@@ -355,54 +237,7 @@ def with_statistics(
   return dataclasses.replace(pool, statistics=found, forests=forests)
 
 
-def take_sentences(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
-  """Returns the pool of some sentences, with the same features."""
-  chosen = np.asarray(chosen, np.int64)
-  lengths = np.diff(pool.offsets)[chosen]
-  offsets = row_offsets(lengths)
-  within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-  kept = np.repeat(pool.offsets[:-1][chosen], lengths) + within
-  return dataclasses.replace(
-    pool,
-    offsets=offsets,
-    lines=[pool.lines[row] for row in kept.tolist()],
-    dense=pool.dense[kept],
-    sparse=sparse.select(pool.sparse, kept),
-    statistics={k: v[kept] for k, v in pool.statistics.items()},
-    forests=None if pool.forests is None else pool.forests.take(chosen),
-  )
-
-
-def take_candidates(pool: KBestPool, chosen: np.ndarray) -> KBestPool:
-  """Returns the pool of some candidates (rising), with the same features."""
-  return dataclasses.replace(
-    pool,
-    offsets=np.searchsorted(chosen, pool.offsets),
-    lines=[pool.lines[row] for row in chosen.tolist()],
-    dense=pool.dense[chosen],
-    sparse=sparse.select(pool.sparse, chosen),
-    statistics={k: v[chosen] for k, v in pool.statistics.items()},
-  )
-
-
-def with_sparse(
-  pool: KBestPool, rows: sparse.SparseRows, names: Sequence[str]
-) -> KBestPool:
-  """Returns the pool with further sparse features of its candidates.
-
-  Raises:
-    ValueError: if a name is there already, or the rows are not N.
-  """
-  if len(rows) != len(pool):
-    raise ValueError(f"{len(rows)} rows for {len(pool)} candidates")
-  if set(names) & set(pool.names):
-    raise ValueError("a feature of that name is there already")
-  thin = pool.names[pool.dense.shape[1] :]
-  joined, _ = selection.join([(pool.sparse, thin), (rows, tuple(names))])
-  return dataclasses.replace(pool, sparse=joined, names=(*pool.names, *names))
-
-
-def split_sparse(pool: KBestPool) -> tuple[KBestPool, np.ndarray]:
+def split_sparse(pool: CandidateLists) -> tuple[CandidateLists, np.ndarray]:
   """Returns the pool with all sparse features stored so.
 
   A feature is sparse if there is a colon in its name, as in those of all
@@ -417,19 +252,14 @@ def split_sparse(pool: KBestPool) -> tuple[KBestPool, np.ndarray]:
   dense = [name for name in stored if ":" not in name]
   if len(dense) == len(stored):
     return pool, np.arange(len(pool.names))
-  made = make_pool(
-    to_candidates(pool),
-    sentences=pool.sentences,
-    statistics=pool.statistics,
-    dense_names=dense,
-  )
+  made = make_pool(pool, dense_names=dense)
   place = {name: number for number, name in enumerate(pool.names)}
   return made, np.array([place[name] for name in made.names])
 
 
 def summarised(
-  pool: KBestPool, weights: np.ndarray, groups: np.ndarray
-) -> KBestPool:
+  pool: CandidateLists, weights: np.ndarray, groups: np.ndarray
+) -> CandidateLists:
   """Returns a dense pool: sparse features folded into one sum per group.
 
   Args:

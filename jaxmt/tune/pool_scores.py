@@ -5,12 +5,13 @@ N: candidates. D: dense features. F: sparse features.
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
 from jaxmt.text.kernels import njit
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.tune.pool import find_metric
 
 
-def scores(pool: KBestPool, weights: np.ndarray) -> np.ndarray:
+def scores(pool: CandidateLists, weights: np.ndarray) -> np.ndarray:
   """Returns the model score of each candidate, float64 `[N]`."""
   width = pool.dense.shape[1]
   if len(weights) != len(pool.names):
@@ -54,7 +55,7 @@ def _best(values, offsets):
   return out[:count]
 
 
-def backward(pool: KBestPool, slopes: np.ndarray) -> np.ndarray:
+def backward(pool: CandidateLists, slopes: np.ndarray) -> np.ndarray:
   """Returns the gradient in the weights, given that in the scores.
 
   Args:
@@ -90,14 +91,14 @@ def _backward(dense, ids, values, offsets, slopes, out, thin):
       thin[ids[place]] += slope * values[place]
 
 
-def pool_score(pool: KBestPool, weights: np.ndarray, metric: str) -> float:
+def pool_score(pool: CandidateLists, weights: np.ndarray, metric: str) -> float:
   """Returns the corpus score of the best candidates under `weights`."""
   chosen = best(scores(pool, weights), pool.offsets)
   total = pool.statistics[metric][chosen].sum(0, dtype=np.float64)
   return float(find_metric(metric).corpus_score(total))
 
 
-def sentence_costs(pool: KBestPool, metric: str) -> np.ndarray:
+def sentence_costs(pool: CandidateLists, metric: str) -> np.ndarray:
   """Returns each candidate's sentence-level error, float64 `[N]`.
 
   `1 - score` for metrics where higher is better, the score for error rates.

@@ -11,12 +11,13 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists, take
 from jaxmt.errors import InputError
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 from jaxmt.tune import costs, options, owlqn
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.pool import KBestPool, find_metric, take_candidates
+from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import backward, scores
 
 
@@ -134,7 +135,7 @@ def sample_pairs(
   return good[:total], bad[:total]
 
 
-def _usable(pool: KBestPool, config: ProConfig) -> np.ndarray:
+def _usable(pool: CandidateLists, config: ProConfig) -> np.ndarray:
   statistics = pool.statistics[config.metric]
   if config.metric not in registry.BLEU:
     return np.ones(len(pool), bool)
@@ -144,7 +145,7 @@ def _usable(pool: KBestPool, config: ProConfig) -> np.ndarray:
 
 
 def _costs(
-  pool: KBestPool, weights: np.ndarray, config: ProConfig
+  pool: CandidateLists, weights: np.ndarray, config: ProConfig
 ) -> np.ndarray:
   if not config.cost_metric:
     return costs.candidate_costs(
@@ -157,7 +158,7 @@ def _costs(
 
 
 def ranking_loss(
-  pool: KBestPool,
+  pool: CandidateLists,
   weights: np.ndarray,
   good: np.ndarray,
   bad: np.ndarray,
@@ -176,7 +177,7 @@ def ranking_loss(
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: ProConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: ProConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Fits the ranker; arguments as in `mira.optimise`.
 
@@ -198,7 +199,7 @@ def optimise(
   if not len(good):
     return initial, chooser.history
   used, places = np.unique(np.concatenate([good, bad]), return_inverse=True)
-  paired = take_candidates(pool, used)
+  paired = take(pool, used)
   good, bad = np.split(places, 2)
   iterates = owlqn.minimise(
     lambda w: ranking_loss(paired, w, good, bad, config.l2),

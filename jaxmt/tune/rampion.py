@@ -10,11 +10,11 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import feature_rows, options
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.pool import KBestPool
 from jaxmt.tune.pool_scores import scores
 
 COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
@@ -125,7 +125,7 @@ def _all_argmax(values, offsets):
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: RampionConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: RampionConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises a ramp loss; arguments as in `mira.optimise`.
 

@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.pool import KBestPool, find_metric
+from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import pool_score
 
 
@@ -33,7 +34,7 @@ class SimplexConfig:
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: SimplexConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: SimplexConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Searches the dense weights; arguments as in `mira.optimise`."""
   sign = -1.0 if find_metric(config.metric).higher_is_better else 1.0

@@ -10,15 +10,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.chart import sparse_scores
 from jaxmt.decode.model import Model, Source
-from jaxmt.features import rule_templates, selection, sparse
+from jaxmt.features import rule_templates, sparse
 from jaxmt.features.rule_templates import Applications, TemplateConfig
 from jaxmt.features.sparse import SparseRows
 from jaxmt.features.string_templates import NGRAMS
 from jaxmt.hypergraph import DerivationLists, Forest
 from jaxmt.text.ragged import Ragged
-from jaxmt.tune.kbest import Candidates
 
 
 def split(names: Sequence[str]) -> tuple[TemplateConfig, tuple[int, ...]]:
@@ -62,30 +63,10 @@ def kbest_rows(
   return rule_templates.sum_rows(rows, members), names
 
 
-def add(
-  candidates: Candidates,
-  parts: Sequence[tuple[SparseRows, Sequence[str]]],
-) -> Candidates:
-  """Returns candidates with further features, each part one row for each."""
-  features, names = selection.join(
-    [(candidates.features, candidates.names), *parts]
-  )
-  return Candidates(
-    sentence=candidates.sentence,
-    lines=candidates.lines,
-    features=features,
-    names=names,
-  )
-
-
-def rerank(candidates: Candidates, weights: Mapping[str, float]) -> Candidates:
+def rerank(
+  lists: CandidateLists, weights: Mapping[str, float]
+) -> CandidateLists:
   """Returns each sentence's candidates by falling score, ties as they were."""
-  vector = np.array([weights.get(name, 0.0) for name in candidates.names])
-  score = sparse.dot(candidates.features, vector)
-  order = np.lexsort((-score, candidates.sentence))
-  return Candidates(
-    sentence=candidates.sentence[order],
-    lines=[candidates.lines[row] for row in order.tolist()],
-    features=sparse.select(candidates.features, order),
-    names=candidates.names,
-  )
+  vector = np.array([weights.get(name, 0.0) for name in lists.names])
+  score = sparse.dot(lists.features, vector)
+  return candidate_lists.take(lists, np.lexsort((-score, lists.sentence)))

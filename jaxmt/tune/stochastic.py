@@ -21,7 +21,7 @@ import optax
 from jax import Array
 
 from jaxmt.tune.objective import Objective, value
-from jaxmt.tune.padded import PaddedPool
+from jaxmt.tune.padded import PaddedLists
 
 _TINY = 1e-8
 
@@ -126,7 +126,7 @@ def _one_pass(
 
 def passes(
   weights: Array,
-  padded: PaddedPool,
+  padded: PaddedLists,
   objective: Objective,
   *,
   kind: str,

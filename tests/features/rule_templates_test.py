@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import feature_keys, rule_templates, sparse
 from jaxmt.features import weights as weight_files
@@ -198,7 +199,7 @@ def test_names_survive_files():
   weights = {name: 0.5 + n for n, name in enumerate(names)}
   lines = weight_files.format_weights(weights)
   assert weight_files.parse_weights(lines) == weights
-  made = kbest.Candidates(
+  made = candidate_lists.from_rows(
     sentence=np.zeros(len(rows), np.int64),
     lines=["x"] * len(rows),
     features=rows,

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import string_templates, weights
 from jaxmt.text import files
-from jaxmt.tune import kbest_write, pool
+from jaxmt.tune import kbest_write
 from tests import util
 from tests.tune import small_pool
 
@@ -18,13 +19,11 @@ def folder(tmp_path_factory):
   made = small_pool.make(0)
   rng = np.random.default_rng(0)
   refs = small_pool.references(rng, 24)
-  lines = kbest_write.format_kbest(
-    pool.to_candidates(made), np.zeros(len(made))
-  )
+  lines = kbest_write.format_kbest(made, np.zeros(len(made)))
   files.write_lines(str(where / "k.gz"), lines)
   bigrams = string_templates.target_ngrams(made.lines, order=2)
   lines = kbest_write.format_kbest(
-    pool.to_candidates(pool.with_sparse(made, *bigrams)), np.zeros(len(made))
+    candidate_lists.with_features(made, [bigrams]), np.zeros(len(made))
   )
   files.write_lines(str(where / "bigrams.gz"), lines)
   files.write_lines(str(where / "r"), [row[0] for row in refs])

@@ -161,8 +161,8 @@ def test_features_on_the_host_give_the_same_gradient(loss):
   initial = np.zeros_like(weights)
   aim = objective.Objective(loss=loss, cost_scale=3.0, l2=0.2)
   own = pool_scores.sentence_costs(made, "bleu")
-  whole = padded.pad_pool(made, "bleu", own)
-  bare = padded.pad_pool(made, "bleu", own, features=False)
+  whole = padded.pad(made, "bleu", own)
+  bare = padded.pad(made, "bleu", own, features=False)
   assert bare.dense.shape[-1] == 0 and bare.ids.shape[-1] == 0
   level, slope = gradient.value_and_gradient(
     jnp.asarray(weights, jnp.float32),
@@ -180,7 +180,7 @@ def test_features_on_the_host_give_the_same_gradient(loss):
 def test_pairs_in_parts_give_the_same_loss(monkeypatch):
   made = small_pool.make(0)
   own = pool_scores.sentence_costs(made, "bleu")
-  arrays = padded.pad_pool(made, "bleu", own)
+  arrays = padded.pad(made, "bleu", own)
   weights = jnp.asarray(small_pool.start(made), jnp.float32)
   aims = [objective.Objective(loss=n) for n in ("ranking", "margin")]
   whole = [objective.value(weights, weights, arrays, aim) for aim in aims]

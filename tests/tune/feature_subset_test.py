@@ -6,10 +6,11 @@ import functools
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import tune
 from jaxmt.features import selection, sparse
-from jaxmt.tune import feature_subset, kbest, methods, mixing, pool, pool_scores
+from jaxmt.tune import feature_subset, methods, mixing, pool, pool_scores
 from tests.tune import small_pool
 
 
@@ -19,14 +20,14 @@ def coloured(seed=0, *, features=12):
   Few as they are, all features are stored densely.
   """
   made = small_pool.make(seed, sparse_features=features)
-  found = pool.to_candidates(made)
+  found = made
   names = [
     name.replace("word", "Odd:" if name[-1] in "13579" else "Even:")
     for name in found.names
   ]
   refs = small_pool.references(np.random.default_rng(seed), made.sentences)
   dense = pool.make_pool(
-    kbest.Candidates(
+    candidate_lists.from_rows(
       sentence=found.sentence,
       lines=found.lines,
       features=found.features,
@@ -50,7 +51,7 @@ def thin(names):
 
 def counts_of(made):
   """In how many sentences each feature differs, all taken one by one."""
-  rows = pool.to_candidates(made).features
+  rows = made.features
   full = sparse.to_dense(rows, len(made.names))
   out = np.zeros(len(made.names), int)
   for low, high in zip(made.offsets, made.offsets[1:], strict=False):

@@ -5,13 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import portable_forest
+from jaxmt.decode import candidate_lists, portable_forest
 from jaxmt.errors import InputError
 from jaxmt.tune import (
   envelope,
   forest_mert,
   forest_pool,
-  kbest,
   methods,
   pool,
   pool_scores,
@@ -86,7 +85,9 @@ def enumerated_pool(forests, metric="bleu"):
       values.append(spelled.features[edges].sum(0))
   features = np.array(values).reshape(len(lines), len(NAMES))
   made = pool.make_pool(
-    kbest.from_dense(np.array(sentence, np.int64), lines, features, NAMES),
+    candidate_lists.from_dense(
+      np.array(sentence, np.int64), lines, features, NAMES
+    ),
     sentences=len(spelled),
     dense_names=NAMES,
   )
@@ -95,7 +96,7 @@ def enumerated_pool(forests, metric="bleu"):
 
 def empty_pool(forests, metric="bleu"):
   """No candidates: only the forests count."""
-  none = kbest.from_dense(
+  none = candidate_lists.from_dense(
     np.zeros(0, np.int64), [], np.zeros((0, len(NAMES))), NAMES
   )
   made = pool.make_pool(
@@ -173,7 +174,7 @@ def test_optimum_is_that_of_k_best_mert(variant, metric, sign):
 def test_candidates_of_earlier_rounds_count():
   """A line above all of the forest's is the best one."""
   forests = random_pool(0, sentences=1)
-  high = kbest.from_dense(
+  high = candidate_lists.from_dense(
     np.zeros(1, np.int64), ["d d d d"], np.array([[50.0, 0, 0]]), NAMES
   )
   made = pool.make_pool(
@@ -205,12 +206,12 @@ def test_some_sentences():
   forests = random_pool(6)
   whole = empty_pool(forests)
   chosen = np.array([3, 1])
-  part = pool.take_sentences(whole, chosen)
+  part = candidate_lists.take_sentences(whole, chosen)
   assert part.forests.references == [forests.references[k] for k in chosen]
   direction = np.array([0.5, 1.0, -1.0])
   lines = forest_mert.ForestLines(part, part.forests, "bleu")
   _, sums = lines.trace(np.zeros(3), direction)
-  everything = pool.take_sentences(enumerated_pool(forests), chosen)
+  everything = candidate_lists.take_sentences(enumerated_pool(forests), chosen)
   _, table = envelope.trace(
     np.zeros(len(everything)),
     everything.dense @ direction,

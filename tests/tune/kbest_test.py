@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.tune import kbest, kbest_write, mert_data, pool, pool_scores
@@ -122,7 +123,7 @@ def test_empty_file():
 @pytest.mark.parametrize("kind", kbest.FORMATS)
 def test_written_lists_read_back(kind):
   made = small_pool.make(0, sparse_features=5)
-  candidates = pool.to_candidates(made)
+  candidates = made
   lines = kbest_write.format_kbest(candidates, np.zeros(len(made)), format=kind)
   again = kbest.parse_kbest("\n".join(lines).encode())
   assert again.lines == candidates.lines
@@ -153,34 +154,12 @@ def test_duplicates_are_equal_text_and_features():
   assert made.dense.tolist() == [[1, 2, 0], [1, 3, 0], [1, 2, 0], [1, 2, 0]]
 
 
-def test_merging():
-  first = pool.make_pool(
-    kbest.parse_kbest(b"0 ||| a ||| x=1 ||| 0\n1 ||| b ||| x=2 ||| 0\n"),
-    sentences=2,
-    statistics={"bleu": np.arange(18).reshape(2, 9)},
-  )
-  second = pool.make_pool(
-    kbest.parse_kbest(b"0 ||| c ||| y=1 ||| 0\n0 ||| a ||| x=1 ||| 0\n"),
-    sentences=2,
-    statistics={"bleu": np.arange(18, 36).reshape(2, 9)},
-  )
-  merged = pool.merge([first, second])
-  assert merged.lines == ["a", "c", "b"]
-  assert merged.names == ("x", "y")
-  assert merged.dense.tolist() == [[1, 0], [0, 1], [2, 0]]
-  assert merged.statistics["bleu"][:, 0].tolist() == [0, 18, 9]
-  again = pool.merge([merged, second, first])
-  assert again.lines == merged.lines
-  with pytest.raises(ValueError, match="sentences"):
-    pool.merge([first, pool.take_sentences(first, np.array([0]))])
-
-
 def test_dense_and_sparse_give_the_same_scores():
   made = small_pool.make(0, sparse_features=30)
   assert made.dense.shape[1] == 4 and len(made.sparse.ids)
   rng = np.random.default_rng(0)
   weights = rng.normal(size=len(made.names))
-  candidates = pool.to_candidates(made)
+  candidates = made
   full = sparse.to_dense(candidates.features, len(made.names))
   np.testing.assert_allclose(pool_scores.scores(made, weights), full @ weights)
   slopes = rng.normal(size=len(made))
@@ -281,7 +260,7 @@ def test_some_candidates_of_a_pool():
   made = small_pool.make(0, sparse_features=9)
   weights = np.random.default_rng(0).normal(size=len(made.names))
   chosen = np.array([0, 3, 12, len(made) - 1])
-  some = pool.take_candidates(made, chosen)
+  some = candidate_lists.take(made, chosen)
   expected = pool_scores.scores(made, weights)[chosen]
   np.testing.assert_allclose(pool_scores.scores(some, weights), expected)
   np.testing.assert_array_equal(some.sentence, made.sentence[chosen])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune import kbest, kbest_write
@@ -17,7 +18,7 @@ def make(rows, texts, names=NAMES):
   dense = np.asarray(rows, np.float64).reshape(len(texts), len(names))
   row, column = np.nonzero(dense)
   counts = np.bincount(row, minlength=len(dense))
-  return kbest.Candidates(
+  return candidate_lists.from_rows(
     sentence=np.arange(len(texts)) // 2,
     lines=list(texts),
     features=sparse.SparseRows(

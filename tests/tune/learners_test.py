@@ -21,7 +21,7 @@ from tests.tune import small_pool
 
 def as_lists(made):
   """Full feature rows and statistics per sentence."""
-  full = sparse.to_dense(pool.to_candidates(made).features, len(made.names))
+  full = sparse.to_dense(made.features, len(made.names))
   spans = list(itertools.pairwise(made.offsets))
   return (
     [full[low:high] for low, high in spans],
@@ -193,7 +193,7 @@ def test_perceptron_by_hand():
 
 def test_differences_of_sparse_rows():
   made = small_pool.make(5, sparse_features=9)
-  full = sparse.to_dense(pool.to_candidates(made).features, len(made.names))
+  full = sparse.to_dense(made.features, len(made.names))
   features = feature_rows.features_of(made)
   room = feature_rows.room(made)
   ids, values = np.empty(room, np.int64), np.empty(room)

@@ -5,9 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.tune import kbest, loop, methods, pool, pool_scores
+from jaxmt.tune import loop, methods, pool_scores
 from tests.tune import small_pool
 
 START = {"hint": 0.02, "length": 0.1, "noise": 0.3}
@@ -23,24 +24,25 @@ def world():
 
 def decoder(made, *, size=5, log=None):
   """Returns the `size` best candidates of each sentence asked for."""
-  everything = pool.to_candidates(made)
 
   def decode(weights, sentences):
     if log is not None:
       log.append(len(sentences))
     vector = weight_files.to_vector(weights, made.names)
     scores = pool_scores.scores(made, vector)
-    chosen = []
-    for sentence in sentences:
+    chosen, place = [], []
+    for number, sentence in enumerate(sentences):
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
       order = np.argsort(-scores[low:high], kind="stable")[:size]
       chosen += (low + order).tolist()
+      place += [number] * len(order)
     rows = np.array(chosen, np.int64)
-    return kbest.Candidates(
-      sentence=everything.sentence[rows],
-      lines=[everything.lines[row] for row in chosen],
-      features=sparse.select(everything.features, rows),
-      names=everything.names,
+    return candidate_lists.from_rows(
+      sentence=np.array(place, np.int64),
+      sentences=len(sentences),
+      lines=[made.lines[row] for row in chosen],
+      features=sparse.select(made.features, rows),
+      names=made.names,
     )
 
   return decode

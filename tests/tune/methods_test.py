@@ -258,9 +258,7 @@ def test_soft_threshold():
 def stepwise(objective_, **settings):
   """Single steps over all sentences, and the gradient before each."""
   made = small_pool.make(0)
-  arrays = padded.pad_pool(
-    made, "bleu", pool_scores.sentence_costs(made, "bleu")
-  )
+  arrays = padded.pad(made, "bleu", pool_scores.sentence_costs(made, "bleu"))
   start = jnp.asarray(small_pool.start(made), jnp.float32)
   count = arrays.mask.shape[0]
   found = list(
@@ -325,7 +323,7 @@ LOSS_NAMES = ["softramp2", "mse", "xbleu"]
 def test_padded_scores_and_sharding():
   made = small_pool.make(0, sparse_features=9)
   weights = np.random.default_rng(0).normal(size=len(made.names))
-  flat = padded.pad_pool(made, "bleu", pool_scores.sentence_costs(made, "bleu"))
+  flat = padded.pad(made, "bleu", pool_scores.sentence_costs(made, "bleu"))
   scores = padded.padded_scores(flat, jnp.asarray(weights, jnp.float32))
   np.testing.assert_allclose(
     np.asarray(scores)[np.asarray(flat.mask)],
@@ -336,7 +334,7 @@ def test_padded_scores_and_sharding():
   mesh = parallel.make_mesh(8)
   spread = parallel.split(
     mesh,
-    padded.pad_pool(
+    padded.pad(
       made, "bleu", pool_scores.sentence_costs(made, "bleu"), multiple=8
     ),
   )

@@ -6,11 +6,11 @@ import itertools
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.tune import (
   feature_rows,
-  kbest,
   learner,
   loop,
   methods,
@@ -36,26 +36,27 @@ def world():
 
 def decoder(made, *, log=None):
   """Ranks all candidates of a sentence; gives only the features they have."""
-  everything = pool.to_candidates(made)
 
   def decode(weights, sentences):
     if log is not None:
       log.append((dict(weights), sentences.tolist()))
     vector = weight_files.to_vector(weights, made.names)
     scores = pool_scores.scores(made, vector)
-    chosen = []
-    for sentence in sentences:
+    chosen, place = [], []
+    for number, sentence in enumerate(sentences):
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
       chosen += (low + np.argsort(-scores[low:high], kind="stable")).tolist()
-    features = sparse.select(everything.features, np.array(chosen, np.int64))
+      place += [number] * (high - low)
+    features = sparse.select(made.features, np.array(chosen, np.int64))
     there = np.unique(features.ids)
-    table = np.full(len(everything.names), -1, np.int32)
+    table = np.full(len(made.names), -1, np.int32)
     table[there] = np.arange(len(there))
-    return kbest.Candidates(
-      sentence=everything.sentence[chosen],
-      lines=[everything.lines[row] for row in chosen],
+    return candidate_lists.from_rows(
+      sentence=np.array(place, np.int64),
+      sentences=len(sentences),
+      lines=[made.lines[row] for row in chosen],
       features=sparse.renumber(features, table),
-      names=tuple(everything.names[number] for number in there),
+      names=tuple(made.names[number] for number in there),
     )
 
   return decode
@@ -144,7 +145,7 @@ def test_mira_in_batches_equals_the_slow_one(world):
   state = learn(world, "kbmira", log=log, options=options, batch_size=6)
   found = batches(log, 20)
   assert [len(part) for part in found] == [6, 6, 6, 2] * 2
-  full = sparse.to_dense(pool.to_candidates(made).features, len(made.names))
+  full = sparse.to_dense(made.features, len(made.names))
   spans = list(itertools.pairwise(made.offsets))
   last, total = slow.mira(
     [full[low:high] for low, high in spans],

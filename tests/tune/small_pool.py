@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, pool
+from jaxmt.tune import pool
 
 WORDS = "the a cat dog sees bird house green big in on garden".split()
 
@@ -60,7 +61,7 @@ def make(
   features = sparse.canonical(
     np.array([f for f, _ in flat]), np.array([v for _, v in flat]), offsets
   )
-  candidates = kbest.Candidates(
+  candidates = candidate_lists.from_rows(
     sentence=np.array(owner), lines=lines, features=features, names=tuple(names)
   )
   made = pool.make_pool(

@@ -1,0 +1,258 @@
+"""Candidate lists: translations of sentences with their features.
+
+One type for what a decoder writes, what a k-best file holds and what a tuner
+learns from. N: candidates of all sentences. B: sentences. D: dense features.
+F: sparse features. S: statistics of a metric.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmt.features import selection, sparse
+from jaxmt.features.sparse import SparseRows
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CandidateLists:
+  """Candidates of B sentences, those of a sentence together.
+
+  A weight vector is `[D + F]`, dense features first. Fields from `score` on may
+  be absent.
+
+  Attributes:
+    sentence: the sentence of each candidate, from 0, rising; int64 `[N]`.
+    sentences: B; a sentence may have no candidate.
+    lines: texts, N strings.
+    dense: float64 `[N, D]`.
+    sparse: N sparse vectors; id f is feature D + f.
+    names: dense names, then sparse names, D + F.
+    score: model scores, float64 `[N]`.
+    links: word links, (source position, target position) in N rows.
+    derivations: written derivations, see `Translation.derivation`.
+    statistics: by name of metric, `[N, S]`.
+    forests: a `forest_pool.ForestPool` of the same sentences, for methods that
+      tune on forests.
+    dropped: candidates left out because a feature was NaN or infinite.
+  """
+
+  sentence: np.ndarray
+  sentences: int
+  lines: list[str]
+  dense: np.ndarray
+  sparse: SparseRows
+  names: tuple[str, ...]
+  score: np.ndarray | None = None
+  links: Ragged | None = None
+  derivations: list[tuple[str, ...]] | None = None
+  statistics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  forests: Any = None
+  dropped: int = 0
+
+  def __len__(self) -> int:
+    return len(self.lines)
+
+  @functools.cached_property
+  def offsets(self) -> np.ndarray:
+    """Sentence b has rows `offsets[b] : offsets[b + 1]`; int64 `[B + 1]`."""
+    places = np.searchsorted(self.sentence, np.arange(self.sentences + 1))
+    return places.astype(np.int64)
+
+  @property
+  def width(self) -> int:
+    """The length of the longest list."""
+    return int(np.diff(self.offsets).max(initial=0))
+
+  @functools.cached_property
+  def features(self) -> SparseRows:
+    """All features as N sparse vectors; id f is `names[f]`."""
+    width = self.dense.shape[1]
+    if not width:
+      return self.sparse
+    rows = sparse.from_dense(self.dense)
+    return _side_by_side(rows, self.sparse, width)
+
+
+def _side_by_side(
+  first: SparseRows, second: SparseRows, width: int
+) -> SparseRows:
+  """Rows of `first`, each followed by the row of `second`, ids + width."""
+  counts, extra = np.diff(first.offsets), np.diff(second.offsets)
+  offsets = first.offsets + second.offsets
+  ids = np.empty(offsets[-1], np.int32)
+  values = np.empty(offsets[-1], np.float64)
+  own = np.repeat(second.offsets[:-1], counts) + np.arange(len(first.ids))
+  ids[own], values[own] = first.ids, first.values
+  other = np.repeat(first.offsets[1:], extra) + np.arange(len(second.ids))
+  ids[other], values[other] = second.ids + width, second.values
+  return SparseRows(ids=ids, values=values, offsets=offsets)
+
+
+def from_rows(
+  sentence: np.ndarray,
+  lines: Sequence[str],
+  features: SparseRows,
+  names: Sequence[str],
+  *,
+  sentences: int | None = None,
+  **more: Any,
+) -> CandidateLists:
+  """Returns lists without dense features.
+
+  Args:
+    sentence: the sentence of each candidate, in any order, int `[N]`.
+    lines: their texts.
+    features: one sparse vector each.
+    names: the name of each feature id.
+    sentences: B; one more than the largest sentence number when None.
+    **more: other fields, in the same order of candidates.
+
+  Raises:
+    ValueError: if a sentence is not below `sentences`.
+  """
+  sentence = np.asarray(sentence, np.int64)
+  last = int(sentence.max(initial=-1))
+  sentences = last + 1 if sentences is None else sentences
+  if last >= sentences:
+    raise ValueError(f"sentence {last} of {sentences}")
+  lists = CandidateLists(
+    sentence=sentence,
+    sentences=sentences,
+    lines=list(lines),
+    dense=np.zeros((len(sentence), 0)),
+    sparse=features,
+    names=tuple(names),
+    **more,
+  )
+  if (np.diff(sentence) >= 0).all():
+    return lists
+  return take(lists, np.argsort(sentence, kind="stable"))
+
+
+def from_dense(
+  sentence: np.ndarray,
+  lines: Sequence[str],
+  values: np.ndarray,
+  names: Sequence[str],
+) -> CandidateLists:
+  """Returns lists with the feature values `[N, F]`; see `from_rows`."""
+  return from_rows(sentence, lines, sparse.from_dense(values), names)
+
+
+def take(lists: CandidateLists, rows: np.ndarray) -> CandidateLists:
+  """Returns some candidates; their sentences must rise. Forests stay."""
+  rows = np.asarray(rows, np.int64)
+  places = rows.tolist()
+  change: dict[str, Any] = {
+    "sentence": lists.sentence[rows],
+    "lines": [lists.lines[row] for row in places],
+    "dense": lists.dense[rows],
+    "sparse": sparse.select(lists.sparse, rows),
+    "statistics": {k: v[rows] for k, v in lists.statistics.items()},
+  }
+  if lists.score is not None:
+    change["score"] = lists.score[rows]
+  if lists.links is not None:
+    change["links"] = ragged.select(lists.links, rows)
+  if lists.derivations is not None:
+    change["derivations"] = [lists.derivations[row] for row in places]
+  return dataclasses.replace(lists, **change)
+
+
+def take_sentences(lists: CandidateLists, chosen: np.ndarray) -> CandidateLists:
+  """Returns the lists of some sentences, numbered from 0 in that order."""
+  chosen = np.asarray(chosen, np.int64)
+  lengths = np.diff(lists.offsets)[chosen]
+  ends = np.cumsum(lengths)
+  within = np.arange(ends[-1] if len(ends) else 0) - np.repeat(
+    ends - lengths, lengths
+  )
+  some = take(lists, np.repeat(lists.offsets[:-1][chosen], lengths) + within)
+  return dataclasses.replace(
+    some,
+    sentence=np.repeat(np.arange(len(chosen)), lengths),
+    sentences=len(chosen),
+    forests=None if lists.forests is None else lists.forests.take(chosen),
+  )
+
+
+def shorten(lists: CandidateLists, size: int) -> CandidateLists:
+  """Returns the first `size` candidates of each sentence."""
+  rank = np.arange(len(lists)) - lists.offsets[lists.sentence]
+  return take(lists, np.flatnonzero(rank < size))
+
+
+def concatenate(parts: Sequence[CandidateLists]) -> CandidateLists:
+  """Returns all candidates by sentence, with one numbering of features.
+
+  Candidates of a sentence keep the order of the parts. A field that some part
+  does not have is left out, and so are forests.
+  """
+  features, names = renumbered(parts)
+  metrics = [
+    name
+    for name in parts[0].statistics
+    if all(name in part.statistics for part in parts)
+  ]
+  return from_rows(
+    np.concatenate([part.sentence for part in parts]),
+    [line for part in parts for line in part.lines],
+    features,
+    names,
+    sentences=max(part.sentences for part in parts),
+    score=_joined([part.score for part in parts], np.concatenate),
+    links=_joined([part.links for part in parts], ragged.concatenate),
+    derivations=_joined(
+      [part.derivations for part in parts],
+      lambda values: list(itertools.chain.from_iterable(values)),
+    ),
+    statistics={
+      name: np.concatenate([part.statistics[name] for part in parts])
+      for name in metrics
+    },
+    dropped=sum(part.dropped for part in parts),
+  )
+
+
+def _joined(values: list[Any], join: Callable[[list[Any]], Any]) -> Any:
+  """The values of all parts; None if one has none."""
+  return None if any(value is None for value in values) else join(values)
+
+
+def renumbered(
+  parts: Sequence[CandidateLists],
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Returns the features of all parts with one numbering, and its names."""
+  names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+  index = {name: number for number, name in enumerate(names)}
+  rows = []
+  for part in parts:
+    table = np.array([index[name] for name in part.names], np.int32)
+    rows.append(sparse.renumber(part.features, table))
+  return sparse.concatenate(rows), names
+
+
+def with_features(
+  lists: CandidateLists, parts: Sequence[tuple[SparseRows, Sequence[str]]]
+) -> CandidateLists:
+  """Returns the lists with further sparse features, N rows in each part.
+
+  Raises:
+    ValueError: if a name is there already, or the rows are not N.
+  """
+  names = [*lists.names]
+  for rows, more in parts:
+    if len(rows) != len(lists):
+      raise ValueError(f"{len(rows)} rows for {len(lists)} candidates")
+    names += more
+  if len({*names}) < len(names):
+    raise ValueError("a feature of that name is there already")
+  thin = lists.names[lists.dense.shape[1] :]
+  joined, _ = selection.join([(lists.sparse, thin), *parts])
+  return dataclasses.replace(lists, sparse=joined, names=tuple(names))
