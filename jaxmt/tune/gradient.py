@@ -11,6 +11,7 @@ the host's, which keeps millions of features in compressed rows.
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -90,15 +91,21 @@ def optimise(
     padded = parallel.split(parallel.make_mesh(config.devices), padded)
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
   current = jnp.asarray(_scaled(weights, pool, config), jnp.float32)
+
+  def offer(weights: Array, step: int, loss: float) -> None:
+    chooser.offer(np.asarray(weights, np.float64), {"step": step, "loss": loss})
+
   for number, objective in enumerate(_stages(config)):
     current = _minimise(
-      current,
-      padded,
-      objective,
-      config,
-      chooser,
-      seed=seed + number,
-      pool=pool if on_host else None,
+      _Stage(
+        objective=objective,
+        initial=current,
+        padded=padded,
+        host=pool if on_host else None,
+        config=config,
+        offer=offer,
+        seed=seed + number,
+      )
     )
   return chooser.best, chooser.history
 
@@ -137,68 +144,107 @@ def host_value_and_gradient(
   return total, gradient + objective.l2 * moved
 
 
-def _minimise(current, padded, objective, config, chooser, *, seed, pool):
-  """Runs one stage; offers iterates, returns the last."""
-  initial = current
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Stage:
+  """One objective to minimise.
 
-  def evaluate(weights):
-    if pool is not None:
+  Attributes:
+    objective: the loss.
+    initial: where to start, and where L2 pulls to, `[D + F]`.
+    padded: the lists; without features if `host` is given.
+    host: the lists, if products with features are the host's; or None.
+    config: how to minimise.
+    offer: called with iterates and their number.
+    seed: of the stochastic optimizers.
+  """
+
+  objective: Objective
+  initial: Array
+  padded: PaddedLists
+  host: CandidateLists | None
+  config: GradientConfig
+  offer: Callable[[Array, int, float], None]
+  seed: int
+
+  def evaluate(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Returns the loss and its gradient, float64."""
+    weights = np.asarray(weights, np.float32)
+    if self.host is not None:
       return host_value_and_gradient(
-        np.asarray(weights, np.float64),
-        np.asarray(initial, np.float64),
-        pool,
-        padded,
-        objective,
+        weights.astype(np.float64),
+        np.asarray(self.initial, np.float64),
+        self.host,
+        self.padded,
+        self.objective,
       )
-    return value_and_gradient(weights, initial, padded, objective)
+    level, gradient = value_and_gradient(
+      jnp.asarray(weights), self.initial, self.padded, self.objective
+    )
+    return float(level), np.asarray(gradient, np.float64)
 
-  def offer(weights, step):
-    level, _ = evaluate(weights)
-    chooser.offer(
-      np.asarray(weights, np.float64), {"step": step, "loss": float(level)}
-    )
+  def score(self, weights: Array, step: int) -> None:
+    """Offers an iterate with its loss."""
+    self.offer(weights, step, self.evaluate(np.asarray(weights))[0])
 
-  if config.optimizer in _HOST:
-    found = owlqn.minimise(
-      lambda w: _to_float64(evaluate(jnp.asarray(w, jnp.float32))),
-      np.asarray(current, np.float64),
-      l1=config.l1,
-      steps=config.steps,
+
+def _minimise(stage: _Stage) -> Array:
+  """Runs one stage; offers iterates, returns the last.
+
+  Raises:
+    InputError: if a gradient is not finite.
+  """
+  optimizer = stage.config.optimizer
+  if optimizer in _HOST:
+    return _by_owlqn(stage)
+  if optimizer == "optax-lbfgs":
+    return _by_optax_lbfgs(stage)
+  return _by_stochastic(stage)
+
+
+def _by_owlqn(stage: _Stage) -> Array:
+  """L-BFGS on the host; OWL-QN if there is an L1 penalty."""
+  config = stage.config
+  begin = np.asarray(stage.initial, np.float64)
+  if not np.isfinite(stage.evaluate(begin)[1]).all():
+    raise stochastic.not_finite(stage.objective.loss)
+  iterates = owlqn.minimise(
+    stage.evaluate, begin, l1=config.l1, steps=config.steps
+  )
+  for step, iterate in enumerate(iterates):
+    if (step + 1) % config.chunk == 0 or step + 1 == len(iterates):
+      stage.score(jnp.asarray(iterate, jnp.float32), step + 1)
+  return jnp.asarray(iterates[-1] if iterates else begin, jnp.float32)
+
+
+def _by_optax_lbfgs(stage: _Stage) -> Array:
+  config, current = stage.config, stage.initial
+  state = optax.lbfgs().init(current)
+  for done in range(0, config.steps, config.chunk):
+    steps = min(config.chunk, config.steps - done)
+    current, state = _lbfgs_steps(
+      current, state, stage.initial, stage.padded, stage.objective, steps=steps
     )
-    for step, iterate in enumerate(found):
-      if (step + 1) % config.chunk == 0 or step + 1 == len(found):
-        offer(jnp.asarray(iterate, jnp.float32), step + 1)
-    return jnp.asarray(found[-1], jnp.float32) if found else current
-  if config.optimizer == "optax-lbfgs":
-    state = optax.lbfgs().init(current)
-    for done in range(0, config.steps, config.chunk):
-      steps = min(config.chunk, config.steps - done)
-      current, state = _lbfgs_steps(
-        current, state, initial, padded, objective, steps=steps
-      )
-      if not np.isfinite(np.asarray(current)).all():
-        break
-      offer(current, done + steps)
-    return current
-  for number, iterate in enumerate(
-    stochastic.passes(
-      initial,
-      padded,
-      objective,
-      kind=config.optimizer,
-      rate=config.rate,
-      half_life=config.half_life,
-      l1=config.l1,
-      batch_size=config.batch_size,
-      count=config.passes,
-      seed=seed,
-    )
-  ):
-    current = iterate
-    offer(current, number + 1)
+    if not np.isfinite(np.asarray(current)).all():
+      raise stochastic.not_finite(stage.objective.loss)
+    stage.score(current, done + steps)
   return current
 
 
-def _to_float64(pair):
-  level, gradient = pair
-  return float(level), np.asarray(gradient, np.float64)
+def _by_stochastic(stage: _Stage) -> Array:
+  config, current = stage.config, stage.initial
+  iterates = stochastic.passes(
+    current,
+    stage.padded,
+    stage.objective,
+    kind=config.optimizer,
+    rate=config.rate,
+    half_life=config.half_life,
+    l1=config.l1,
+    batch_size=config.batch_size,
+    count=config.passes,
+    seed=stage.seed,
+  )
+  for number, iterate in enumerate(iterates):
+    current = iterate
+    stage.score(current, number + 1)
+  return current

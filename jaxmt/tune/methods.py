@@ -31,7 +31,6 @@ from jaxmt.tune import (
   options,
   pro,
   rampion,
-  simplex,
 )
 from jaxmt.tune.learner import Learner
 
@@ -238,10 +237,7 @@ def _register_own() -> None:
     "zero-one", dataclasses.replace(climb, optimise=mert.optimise_zero_one)
   )
   register("forest-mert", _forest_mert)
-  register(
-    "nelder-mead",
-    Method(optimise=simplex.optimise, config=simplex.SimplexConfig()),
-  )
+  register("nelder-mead", _nelder_mead)
   register("pro", Method(optimise=pro.optimise, config=pro.ProConfig()))
   for name, constraints in (("kbmira", 1), ("mira", 5)):
     register(
@@ -282,6 +278,12 @@ def _register_own() -> None:
     register(
       name, Method(optimise=rampion.optimise, config=config, explores=True)
     )
+
+
+def _nelder_mead() -> Method:
+  from jaxmt.tune import simplex  # imports SciPy
+
+  return Method(optimise=simplex.optimise, config=simplex.SimplexConfig())
 
 
 def _forest_mert() -> Method:

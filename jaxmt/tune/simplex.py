@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import scipy.optimize
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.tune import options
@@ -52,47 +53,18 @@ def optimise(
     size = config.size * 0.5**number
     flips = rng.choice([-1.0, 1.0], width)
     points = np.concatenate([[point], point + size * np.diag(flips)])
-    point = nelder_mead(error, points, evaluations=budget)
+    # The error is constant between jumps: only the budget ends the search.
+    point = scipy.optimize.minimize(
+      error,
+      point,
+      method="Nelder-Mead",
+      options={
+        "initial_simplex": points,
+        "maxfev": max(budget, width + 2),
+        "xatol": 0.0,
+        "fatol": 0.0,
+      },
+    ).x
     full = np.concatenate([point, np.asarray(weights)[width:]])
     chooser.offer(full, {"restart": number})
   return chooser.best, chooser.history
-
-
-def nelder_mead(error, points: np.ndarray, *, evaluations: int) -> np.ndarray:
-  """Returns the best point found from a simplex.
-
-  Args:
-    error: `[M] -> float`, to be minimised.
-    points: the simplex, `[M + 1, M]`.
-    evaluations: at most about so many calls of `error`.
-  """
-  points = np.array(points, np.float64)
-  values = np.array([error(point) for point in points])
-  used = len(points)
-  while used < evaluations:
-    order = np.argsort(values, kind="stable")
-    points, values = points[order], values[order]
-    centre = points[:-1].mean(0)
-    away = centre - points[-1]
-    reflected = centre + away
-    value = error(reflected)
-    used += 1
-    if value < values[0]:
-      expanded = centre + 2.0 * away
-      further = error(expanded)
-      used += 1
-      if further < value:
-        reflected, value = expanded, further
-    elif value >= values[-2]:
-      inside = value >= values[-1]
-      reflected = centre + (-0.5 if inside else 0.5) * away
-      limit = min(value, values[-1])
-      value = error(reflected)
-      used += 1
-      if value > limit:
-        points[1:] = points[0] + 0.5 * (points[1:] - points[0])
-        values[1:] = [error(point) for point in points[1:]]
-        used += len(points) - 1
-        continue
-    points[-1], values[-1] = reflected, value
-  return points[int(np.argmin(values))]

@@ -2,126 +2,84 @@
 
     sgd      w -= rate g                                        (Eq 68)
     adagrad  w -= rate g / sqrt(sum g^2)                        (Eq 73-74)
-    adam     optax
-    fobos    AdaGrad, then the proximal step of the penalties   (Eq 71-72)
-    rda      regularised dual averaging (Xiao 2010)
+    adam     Kingma and Ba (2015)
+    fobos    see `jaxmt.tune.proximal`
+    rda      see `jaxmt.tune.proximal`
 
-FOBOS and RDA leave weights at exactly 0. AdaGrad's sum includes the present
-gradient (the printed order divides by zero at the first step). The rate of all
-but RDA may fall as `rate / (1 + t / T)` (Eq 70).
+AdaGrad's sum includes the present gradient (the printed order divides by zero
+at the first step). The rate of all but RDA may fall as `rate / (1 + t / T)`
+(Eq 70).
 """
 
 import dataclasses
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
+from jaxmt.errors import InputError
+from jaxmt.tune import proximal
 from jaxmt.tune.objective import Objective, value
 from jaxmt.tune.padded import PaddedLists
 
-_TINY = 1e-8
 
+@functools.cache
+def optimizer(kind: str) -> optax.GradientTransformationExtraArgs:
+  """Returns an optimizer whose numbers are in its state.
 
-def _method(kind: str, rate: float) -> optax.GradientTransformation:
-  if kind == "sgd":
-    return optax.sgd(rate)
-  if kind == "adam":
-    return optax.adam(rate)
-  if kind == "adagrad":
-    return optax.adagrad(rate, initial_accumulator_value=0.0, eps=_TINY)
-  raise ValueError(f"no such optimizer: {kind}")
-
-
-def soft_threshold(weights: Array, threshold: Array) -> Array:
-  """Returns the proximal point of L1: shrunk towards 0, and 0 if near."""
-  return jnp.sign(weights) * jnp.maximum(jnp.abs(weights) - threshold, 0.0)
-
-
-def proximal(
-  weights: Array, pace: Array, *, l1: Array, l2: Array, centre: Array
-) -> Array:
-  """Returns where the penalties pull the weights to in one step.
-
-  The minimiser of `(w - weights)^2 / 2 + pace (l1 |w| + l2 (w - centre)^2 / 2)`
-  in each coordinate.
+  They are `state.hyperparams`: learning_rate, decay, l1 and l2. So another
+  number needs no other compilation.
 
   Args:
-    weights: `[F]`.
-    pace: step of each weight, `[F]`.
-    l1: strength of the pull towards 0.
-    l2: strength of the pull towards `centre`.
-    centre: `[F]`.
+    kind: see the module.
+
+  Raises:
+    ValueError: if there is no such optimizer.
   """
-  moved = soft_threshold(weights + pace * l2 * centre, pace * l1)
-  return moved / (1.0 + pace * l2)
 
+  def factory(learning_rate, decay, l1, l2):
+    schedule = lambda count: learning_rate / (1.0 + decay * count)
+    if kind == "sgd":
+      return optax.sgd(schedule)
+    if kind == "adam":
+      return optax.adam(schedule)
+    if kind == "adagrad":
+      return optax.adagrad(schedule, initial_accumulator_value=0.0, eps=1e-8)
+    if kind == "fobos":
+      return proximal.fobos(schedule, l1=l1, l2=l2)
+    if kind == "rda":
+      return proximal.rda(schedule, l1=l1)
+    raise ValueError(f"no such optimizer: {kind}")
 
-def _fobos(weights, gradient, state, *, rate, **penalties):
-  """AdaGrad followed by the proximal step, at the pace of each weight."""
-  squares = state + gradient * gradient
-  pace = rate / (jnp.sqrt(squares) + _TINY)
-  return proximal(weights - pace * gradient, pace, **penalties), squares
-
-
-def _rda(weights, gradient, state, *, rate, l1, origin):
-  """Weights from the mean gradient alone; `rate` is 1 / gamma."""
-  del weights
-  mean, count = state
-  count = count + 1.0
-  mean = mean + (gradient - mean) / count
-  moved = -jnp.sqrt(count) * rate * soft_threshold(mean, l1)
-  return origin + moved, (mean, count)
+  factory(0.0, 0.0, 0.0, 0.0)  # is there such a kind?
+  inject = optax.inject_hyperparams(factory)
+  return inject(learning_rate=0.0, decay=0.0, l1=0.0, l2=0.0)
 
 
 @functools.partial(jax.jit, static_argnames=("kind", "batch_size"))
 def _one_pass(
-  key,
-  weights,
-  state,
-  initial,
-  padded,
-  objective,
-  rate,
-  falls,
-  l1,
-  number,
-  *,
-  kind,
-  batch_size,
+  key, weights, state, initial, padded, objective, *, kind, batch_size
 ):
-  """Pass `number`, from 0; step t has rate `rate / (1 + falls * t)`."""
+  """One pass: `(weights, state, whether all gradients were finite)`."""
   sentences = padded.mask.shape[0]
   order = jax.random.permutation(key, sentences)
   batches = order[: sentences // batch_size * batch_size]
   batches = batches.reshape(-1, batch_size)
 
-  times = number * len(batches) + jnp.arange(len(batches))
-  # FOBOS' gradient is that of the loss alone; its penalties come after.
-  pulled = objective
-  if kind == "fobos":
-    pulled = dataclasses.replace(objective, l2=0.0)
-
-  def step(carry, now):
-    weights, state = carry
-    rows, time = now
+  def step(carry, rows):
+    weights, state, finite = carry
     batch = jax.tree.map(lambda leaf: leaf[rows], padded)
-    gradient = jax.grad(value)(weights, initial, batch, pulled)
-    gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
-    pace = rate / (1.0 + falls * time)
-    if kind == "fobos":
-      penalties = {"l1": l1, "l2": objective.l2, "centre": initial}
-      return _fobos(weights, gradient, state, rate=pace, **penalties), None
-    if kind == "rda":
-      moved = _rda(weights, gradient, state, rate=rate, l1=l1, origin=initial)
-      return moved, None
-    updates, state = _method(kind, pace).update(gradient, state, weights)
-    return (optax.apply_updates(weights, updates), state), None
+    gradient = jax.grad(value)(weights, initial, batch, objective)
+    updates, state = optimizer(kind).update(gradient, state, weights)
+    finite &= jnp.isfinite(gradient).all()
+    return (optax.apply_updates(weights, updates), state, finite), None
 
-  return jax.lax.scan(step, (weights, state), (batches, times))[0]
+  begin = (weights, state, jnp.bool_(True))
+  return jax.lax.scan(step, begin, batches)[0]
 
 
 def passes(
@@ -146,35 +104,50 @@ def passes(
     kind: see the module.
     rate: the step.
     half_life: T, the number of steps after which the rate is half as large; 0:
-      it does not fall, nor does that of rda.
+      it does not fall.
     l1: penalty of fobos and rda.
     batch_size: sentences per step; those of an incomplete last batch wait for
       the next pass, which has another order.
     count: passes.
     seed: of the orders.
+
+  Raises:
+    InputError: if a gradient is not finite.
   """
   batch_size = min(batch_size, padded.mask.shape[0])
   initial = weights
-  if kind == "fobos":
-    state = jnp.zeros_like(weights)
-  elif kind == "rda":
-    state = (jnp.zeros_like(weights), jnp.zeros(()))
-  else:
-    state = _method(kind, rate).init(weights)
+  numbers = {
+    "learning_rate": rate,
+    "decay": 1.0 / half_life if half_life else 0.0,
+    "l1": l1,
+    "l2": objective.l2,
+  }
+  state: Any = optimizer(kind).init(weights)
+  state = state._replace(
+    hyperparams={k: jnp.float32(number) for k, number in numbers.items()}
+  )
+  if kind == "fobos":  # its penalties come after the step
+    objective = dataclasses.replace(objective, l2=0.0)
   key = jax.random.key(seed)
   for number in range(count):
-    weights, state = _one_pass(
+    weights, state, finite = _one_pass(
       jax.random.fold_in(key, number),
       weights,
       state,
       initial,
       padded,
       objective,
-      rate,
-      1.0 / half_life if half_life else 0.0,
-      l1,
-      number,
       kind=kind,
       batch_size=batch_size,
     )
+    if not finite:
+      raise not_finite(objective.loss)
     yield weights
+
+
+def not_finite(loss: str) -> InputError:
+  """Returns the error of a loss whose gradient is not finite."""
+  return InputError(
+    f"the gradient of {loss} is not finite: start from smaller weights, or"
+    " lower rate or cost_scale"
+  )

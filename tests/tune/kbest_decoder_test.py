@@ -83,7 +83,9 @@ def test_some_sentences_only(case, decode):
   whole = decode(OTHER, np.arange(len(lines)))
   part = decode(OTHER, np.array([1, 4]))
   keep = np.flatnonzero(np.isin(whole.sentence, [1, 4]))
-  assert part.sentence.tolist() == whole.sentence[keep].tolist()
+  assert part.sentences == 2 and len(part)
+  asked = np.array([1, 4])[part.sentence]
+  assert asked.tolist() == whole.sentence[keep].tolist()
   assert part.lines == [whole.lines[row] for row in keep]
   np.testing.assert_array_equal(
     part.features.values, sparse.select(whole.features, keep).values

@@ -250,11 +250,6 @@ def test_owlqn_solves_the_lasso():
   np.testing.assert_allclose(found[-1], target, atol=1e-6)
 
 
-def test_soft_threshold():
-  values = stochastic.soft_threshold(jnp.array([2.0, -0.3, -1.0]), 0.5)
-  np.testing.assert_allclose(values, [1.5, 0.0, -0.5])
-
-
 def stepwise(objective_, **settings):
   """Single steps over all sentences, and the gradient before each."""
   made = small_pool.make(0)
@@ -287,19 +282,13 @@ def test_the_rate_falls():
       quick("risk", optimizer=wrong, half_life="5")
 
 
-def test_proximal_point_minimises():
-  rng = np.random.default_rng(0)
-  weights, centre = rng.normal(size=(2, 5))
-  pace = rng.uniform(0.1, 1.0, 5)
-  found = stochastic.proximal(weights, pace, l1=0.4, l2=0.7, centre=centre)
-  grid = np.linspace(-4, 4, 80001)[:, None]
-  penalty = 0.4 * np.abs(grid) + 0.35 * (grid - centre) ** 2
-  total = 0.5 * (grid - weights) ** 2 + pace * penalty
-  np.testing.assert_allclose(found, grid[total.argmin(0), 0], atol=2e-4)
-  plain = stochastic.proximal(
-    jnp.array([2.0]), jnp.array([0.5]), l1=0.0, l2=2.0, centre=jnp.zeros(1)
-  )
-  np.testing.assert_allclose(plain, [1.0])  # v / (1 + rate * strength)
+def test_gradients_that_are_not_finite_are_an_error():
+  made = small_pool.make(0)
+  made.dense[5] = np.inf  # beyond what a file can bring in
+  for optimizer in ("sgd", "lbfgs", "optax-lbfgs"):
+    method = quick("softmax", optimizer=optimizer)
+    with pytest.raises(InputError, match="gradient of softmax is not finite"):
+      methods.run(method, made, np.zeros(4), 0)
 
 
 def test_fobos_with_both_penalties():
