@@ -21,9 +21,9 @@ from jaxmt.decode import kbest as kbest_lib
 from jaxmt.decode import model as models
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode import translator as translators
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.chart import beam_forest
 from jaxmt.decode.forced import forced as forced_lib
-from jaxmt.decode.nbest import NBest
 from jaxmt.decode.translator import Translator as Translator
 from jaxmt.decode.translator import with_weights as with_weights
 from jaxmt.experiment import finished_run, saved_systems
@@ -381,7 +381,9 @@ def _in_order(grown: list[Forest], rows: list[np.ndarray]) -> Forest:
   return forest_lib.select(forest_lib.concatenate(grown), order)[0]
 
 
-def _errors(flat: NBest, references: References, metric: str) -> np.ndarray:
+def _errors(
+  flat: CandidateLists, references: References, metric: str
+) -> np.ndarray:
   """The sentence-level error of each translation, float64 `[N]`."""
   kind = registry.find("bleu+1" if metric == "bleu" else metric)
   known = metric_text.encode_references(references, unit=kind.unit)

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from jaxmt.decode.candidate_lists import CandidateLists, decoded
 from jaxmt.decode.derivation_text import Node
 from jaxmt.decode.model import Source
-from jaxmt.decode.nbest import NBest
 from jaxmt.decode.translate import Pieces, Translation
 from jaxmt.decode.translator import Translator
 from jaxmt.hypergraph.forest import Forest
@@ -101,7 +101,7 @@ class KBestLists:
     errors: sentence-level error of each, float64; None without references.
   """
 
-  flat: NBest
+  flat: CandidateLists
   sizes: np.ndarray
   errors: np.ndarray | None
 
@@ -116,7 +116,7 @@ class KBestLists:
   @property
   def scores(self) -> Array:
     """Model scores, float32 `[B, K]`, best first."""
-    return self._padded(self.flat.score)
+    return self._padded(decoded(self.flat)[0])
 
   @property
   def costs(self) -> Array:
@@ -151,7 +151,7 @@ class KBestLists:
   @property
   def derivations(self) -> list[list[Derivation]]:
     """The derivation of each, if asked for; else empty ones."""
-    return self._split([Derivation(one) for one in self.flat.derivations])
+    return self._split([Derivation(one) for one in decoded(self.flat)[2]])
 
   def _exists(self) -> np.ndarray:
     return np.arange(self.sizes.max(initial=0)) < self.sizes[:, None]
@@ -170,7 +170,7 @@ class KBestLists:
     ]
 
   def _repr_html_(self) -> str:
-    columns: dict[str, list] = {"score": self.flat.score.tolist()}
+    columns: dict[str, list] = {"score": decoded(self.flat)[0].tolist()}
     if self.errors is not None:
       columns["cost"] = self.errors.tolist()
     columns["translation"] = self.flat.lines

@@ -322,21 +322,19 @@ def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
 
 
 def _write_nbest(found) -> None:
-  from jaxmt.decode import candidate_lists, nbest
+  from jaxmt.decode import candidate_lists
   from jaxmt.tune import kbest_write
 
   if found is None:
     files.write_lines(_NBEST.value, [])
     return
-  found = nbest.shorten(found, _NBEST_SIZE.value)
-  candidates = candidate_lists.from_rows(
-    found.sentence, found.lines, found.features, found.names
-  )
+  found = candidate_lists.shorten(found, _NBEST_SIZE.value)
+  scores, links, _ = candidate_lists.decoded(found)
   lines = kbest_write.format_kbest(
-    candidates,
-    found.score,
+    found,
+    scores,
     format=_NBEST_FORMAT.value or model_flags.DIALECT.value,
-    links=found.links,
+    links=links,
   )
   files.write_lines(_NBEST.value, lines)
 

@@ -50,7 +50,7 @@ class CandidateLists:
   names: tuple[str, ...]
   score: np.ndarray | None = None
   links: Ragged | None = None
-  derivations: list[tuple[str, ...]] | None = None
+  derivations: list[tuple[Any, ...]] | None = None
   statistics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
   forests: Any = None
   dropped: int = 0
@@ -243,16 +243,37 @@ def with_features(
 ) -> CandidateLists:
   """Returns the lists with further sparse features, N rows in each part.
 
+  Features of one name are added: a word may be spelled as two words are.
+
   Raises:
-    ValueError: if a name is there already, or the rows are not N.
+    ValueError: if a name is that of a dense feature, or the rows are not N.
   """
-  names = [*lists.names]
-  for rows, more in parts:
+  dense = lists.names[: lists.dense.shape[1]]
+  for rows, names in parts:
     if len(rows) != len(lists):
       raise ValueError(f"{len(rows)} rows for {len(lists)} candidates")
-    names += more
-  if len({*names}) < len(names):
-    raise ValueError("a feature of that name is there already")
-  thin = lists.names[lists.dense.shape[1] :]
-  joined, _ = selection.join([(lists.sparse, thin), *parts])
-  return dataclasses.replace(lists, sparse=joined, names=tuple(names))
+    if {*names} & {*dense}:
+      raise ValueError("a dense feature of that name is there already")
+  thin = lists.names[len(dense) :]
+  joined, names = selection.join([(lists.sparse, thin), *parts])
+  index: dict[str, int] = {}
+  table = [index.setdefault(name, len(index)) for name in names]
+  return dataclasses.replace(
+    lists,
+    sparse=sparse.renumber(joined, np.array(table, np.int32)),
+    names=(*dense, *index),
+  )
+
+
+def decoded(
+  lists: CandidateLists,
+) -> tuple[np.ndarray, Ragged, list[tuple[Any, ...]]]:
+  """Returns score, links and derivations of lists that a decoder wrote.
+
+  Raises:
+    ValueError: if one of them is absent.
+  """
+  score, links, derivations = lists.score, lists.links, lists.derivations
+  if score is None or links is None or derivations is None:
+    raise ValueError("lists without scores, links or derivations")
+  return score, links, derivations

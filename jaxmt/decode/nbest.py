@@ -11,41 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode import derivation, derivation_text, kbest, translate
+from jaxmt.decode import (
+  candidate_lists,
+  derivation,
+  derivation_text,
+  kbest,
+  translate,
+)
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.translate import Pieces, Translation
 from jaxmt.features import selection, sparse, string_templates
 from jaxmt.features.sparse import SparseRows
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class NBest:
-  """N translations, those of a sentence together and best first.
-
-  Attributes:
-    sentence: the sentence each translates, int64 `[N]`.
-    lines: their text.
-    score: model scores, float64 `[N]`.
-    features: N sparse vectors of all features, dense and sparse ones.
-    names: the name of each feature id.
-    links: (source position, target position) in N rows, int32 `[L, 2]`.
-    derivations: see `Translation.derivation`; N of them.
-  """
-
-  sentence: np.ndarray
-  lines: list[str]
-  score: np.ndarray
-  features: SparseRows
-  names: tuple[str, ...]
-  links: Ragged
-  derivations: list[tuple[Any, ...]]
-
-  def __len__(self) -> int:
-    return len(self.lines)
-
 
 RERANKED = 100  # translations of a line that n-gram weights choose from
 
@@ -106,7 +85,7 @@ def lists(
   text: str = "",
   shift: np.ndarray | None = None,
   scores: np.ndarray | None = None,
-) -> NBest:
+) -> CandidateLists:
   """Returns the best translations of B sentences.
 
   An empty sentence has one empty translation of score 0, without features.
@@ -141,7 +120,7 @@ def lists(
     written = derivation_text.write(
       model, source, every, format=text, shift=moved
     )
-  some = NBest(
+  some = candidate_lists.from_rows(
     sentence=rows[found.sentence],
     lines=kbest.strings(model, source, found),
     score=found.score,
@@ -151,13 +130,13 @@ def lists(
     derivations=[tuple(lines) for lines in written],
   )
   nothing = np.flatnonzero(np.diff(found.offsets) == 0)
-  return concatenate([some, _nothing(rows[nothing], text)])
+  return candidate_lists.concatenate([some, _nothing(rows[nothing], text)])
 
 
-def _nothing(sentence: np.ndarray, text: str) -> NBest:
+def _nothing(sentence: np.ndarray, text: str) -> CandidateLists:
   """The lists of empty sentences."""
   size = len(sentence)
-  return NBest(
+  return candidate_lists.from_rows(
     sentence=sentence,
     lines=[""] * size,
     score=np.zeros(size),
@@ -171,11 +150,11 @@ def _nothing(sentence: np.ndarray, text: str) -> NBest:
 
 
 def collect(
-  parts: Sequence[NBest],
+  parts: Sequence[CandidateLists],
   pieces: Pieces,
   settings: ListSettings,
   weights: Mapping[str, float],
-) -> NBest:
+) -> CandidateLists:
   """Returns the lists of all lines, re-ranked if n-grams have weights.
 
   Args:
@@ -185,7 +164,10 @@ def collect(
     weights: by feature name.
   """
   whole = _join_pieces(
-    concatenate(parts), pieces, size=settings.size, unique=settings.unique
+    candidate_lists.concatenate(parts),
+    pieces,
+    size=settings.size,
+    unique=settings.unique,
   )
   if not settings.orders:
     return whole
@@ -194,113 +176,53 @@ def collect(
 
 
 def _join_pieces(
-  whole: NBest, pieces: Pieces, *, size: int, unique: bool
-) -> NBest:
+  whole: CandidateLists, pieces: Pieces, *, size: int, unique: bool
+) -> CandidateLists:
   """The lists by line; a line that was cut has those of its pieces, joined."""
   if not pieces.cut:
     return whole
   cut = set(pieces.cut)
   of_cut = np.isin(pieces.row[whole.sentence], pieces.cut)
-  simple = take(whole, np.flatnonzero(~of_cut))
-  out = [dataclasses.replace(simple, sentence=pieces.row[simple.sentence])]
+  simple = candidate_lists.take(whole, np.flatnonzero(~of_cut))
+  out = [
+    dataclasses.replace(
+      simple,
+      sentence=pieces.row[simple.sentence],
+      sentences=int(pieces.row.max(initial=-1)) + 1,
+    )
+  ]
   for line in sorted(cut):
     rows = [
-      take(whole, np.flatnonzero(whole.sentence == piece))
+      candidate_lists.take(whole, np.flatnonzero(whole.sentence == piece))
       for piece in np.flatnonzero(pieces.row == line)
     ]
     firsts = pieces.first[pieces.row == line]
     out.append(_combine(rows, firsts, line=line, size=size, unique=unique))
-  return concatenate(out)
+  return candidate_lists.concatenate(out)
 
 
-def concatenate(parts: Sequence[NBest]) -> NBest:
-  """Returns all lists by sentence; those of a sentence keep their order."""
-  sentence = np.concatenate([part.sentence for part in parts])
-  shifts = np.cumsum([0] + [len(part.links.flat) for part in parts])
-  links = Ragged(
-    flat=np.concatenate([part.links.flat for part in parts]),
-    offsets=np.concatenate(
-      [
-        np.zeros(1, np.int64),
-        *(
-          part.links.offsets[1:] + shift
-          for part, shift in zip(parts, shifts[:-1], strict=True)
-        ),
-      ]
-    ),
-  )
-  features, names = _renumbered(parts)
-  joined = NBest(
-    sentence=sentence,
-    lines=[line for part in parts for line in part.lines],
-    score=np.concatenate([part.score for part in parts]),
-    features=features,
-    names=names,
-    links=links,
-    derivations=[one for part in parts for one in part.derivations],
-  )
-  return take(joined, np.argsort(sentence, kind="stable"))
-
-
-def _renumbered(
-  parts: Sequence[NBest],
-) -> tuple[SparseRows, tuple[str, ...]]:
-  """The features of all parts, one after the other, with one numbering."""
-  names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-  index = {name: number for number, name in enumerate(names)}
-  rows = [
-    sparse.renumber(
-      part.features, np.array([index[name] for name in part.names], np.int32)
-    )
-    for part in parts
-  ]
-  return sparse.concatenate(rows), names
-
-
-def take(whole: NBest, rows: np.ndarray) -> NBest:
-  """Returns some of the translations."""
-  places = rows.tolist()
-  return NBest(
-    sentence=whole.sentence[rows],
-    lines=[whole.lines[row] for row in places],
-    score=whole.score[rows],
-    features=sparse.select(whole.features, rows),
-    names=whole.names,
-    links=ragged.select(whole.links, rows),
-    derivations=[whole.derivations[row] for row in places],
-  )
-
-
-def shorten(whole: NBest, size: int) -> NBest:
-  """Returns the first `size` translations of each sentence."""
-  _, first, place = np.unique(
-    whole.sentence, return_index=True, return_inverse=True
-  )
-  rank = np.arange(len(whole)) - first[place]
-  return take(whole, np.flatnonzero(rank < size))
-
-
-def best(whole: NBest) -> list[Translation]:
+def best(whole: CandidateLists) -> list[Translation]:
   """Returns the first translation of each sentence."""
-  first = shorten(whole, 1)
+  first = candidate_lists.shorten(whole, 1)
+  score, links, derivations = candidate_lists.decoded(first)
   values = translate.by_name(first.features, first.names)
   return [
     Translation(
       text=first.lines[row],
-      score=float(first.score[row]),
+      score=float(score[row]),
       features=values[row],
-      links=first.links[row],
-      derivation=first.derivations[row],
+      links=links[row],
+      derivation=derivations[row],
     )
     for row in range(len(first))
   ]
 
 
 def rerank(
-  whole: NBest,
+  whole: CandidateLists,
   parts: Sequence[tuple[SparseRows, Sequence[str]]],
   weights: Mapping[str, float],
-) -> NBest:
+) -> CandidateLists:
   """Returns the translations with further features, by their score with them.
 
   Features without a weight are left out. Translations without any feature,
@@ -318,37 +240,28 @@ def rerank(
     rows = dataclasses.replace(rows, values=values)
     kept = np.array([name in weights for name in names], bool)
     more.append(selection.select(rows, names, kept))
-  features, names = _joined([(whole.features, whole.names), *more])
-  vector = np.array([weights.get(name, 0.0) for name in names])
-  score = sparse.dot(features, vector)
-  scored = dataclasses.replace(
-    whole, score=score, features=features, names=names
-  )
-  return take(scored, np.lexsort((-score, whole.sentence)))
-
-
-def _joined(
-  parts: Sequence[tuple[SparseRows, Sequence[str]]],
-) -> tuple[SparseRows, tuple[str, ...]]:
-  """Vectors side by side; what has the same name is added."""
-  features, names = selection.join(parts)
-  index: dict[str, int] = {}
-  table = [index.setdefault(name, len(index)) for name in names]
-  return sparse.renumber(features, np.array(table, np.int32)), tuple(index)
+  wide = candidate_lists.with_features(whole, more)
+  vector = np.array([weights.get(name, 0.0) for name in wide.names])
+  score = sparse.dot(wide.features, vector)
+  scored = dataclasses.replace(wide, score=score)
+  return candidate_lists.take(scored, np.lexsort((-score, whole.sentence)))
 
 
 def _combine(
-  parts: list[NBest],
+  parts: list[CandidateLists],
   firsts: np.ndarray,
   *,
   line: int,
   size: int,
   unique: bool,
-) -> NBest:
+) -> CandidateLists:
   """The best combinations of one list per piece."""
   score, lines, taken, links = [], [], [], []
+  scores, part_links, derivations = zip(
+    *map(candidate_lists.decoded, parts), strict=True
+  )
   seen: set[str] = set()
-  for total, ranks in _best_sums([part.score for part in parts]):
+  for total, ranks in _best_sums(list(scores)):
     if len(lines) == size:
       break
     chosen = [part.lines[k] for part, k in zip(parts, ranks, strict=True)]
@@ -358,19 +271,18 @@ def _combine(
     seen.add(text)
     lines.append(text)
     score.append(total)
-    both = list(zip(parts, ranks, strict=True))
     taken.append(ranks)
     own, words = [], 0
-    for (part, k), first, one in zip(
-      both, firsts.tolist(), chosen, strict=True
+    for rows, k, first, one in zip(
+      part_links, ranks, firsts.tolist(), chosen, strict=True
     ):
-      own.append(part.links[k] + np.array([first, words], np.int32))
+      own.append(rows[k] + np.array([first, words], np.int32))
       words += len(one.split(" ")) if one else 0
     links.append(np.concatenate(own))
-  every, names = _renumbered(parts)
+  every, names = candidate_lists.renumbered(parts)
   chosen = np.array(taken, np.int64).reshape(len(lines), len(parts))
   starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
-  return NBest(
+  return candidate_lists.from_rows(
     sentence=np.full(len(lines), line, np.int64),
     lines=lines,
     score=np.array(score),
@@ -383,8 +295,8 @@ def _combine(
     derivations=[
       tuple(
         text
-        for part, k in zip(parts, ranks, strict=True)
-        for text in part.derivations[k]
+        for own, k in zip(derivations, ranks, strict=True)
+        for text in own[k]
       )
       for ranks in taken
     ],

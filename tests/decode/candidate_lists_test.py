@@ -112,7 +112,14 @@ def test_further_features():
     values[:, :3], sparse.to_dense(lists.features, 3)
   )
   assert values[:, 3].tolist() == list(range(9))
+  twice = candidate_lists.with_features(wide, [(more, ("new",))])
+  assert twice.names == wide.names
+  values = sparse.to_dense(twice.features, 4)
+  assert values[:, 3].tolist() == [2.0 * n for n in range(9)]
+  split = dataclasses.replace(
+    lists, dense=np.ones((9, 1)), names=("new", *"xyz")
+  )
   with pytest.raises(ValueError, match="already"):
-    candidate_lists.with_features(wide, [(more, ("new",))])
+    candidate_lists.with_features(split, [(more, ("new",))])
   with pytest.raises(ValueError, match="8 rows for 9"):
     candidate_lists.with_features(lists, [(sparse.empty(8), ("v",))])

@@ -6,7 +6,7 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies
 
-from jaxmt.decode import nbest, translate
+from jaxmt.decode import candidate_lists, nbest, translate
 from jaxmt.features import sparse, string_templates
 from jaxmt.text.ragged import Ragged
 
@@ -33,7 +33,7 @@ def random_lists(rng, pieces):
     counts = [len(line.split()) for line in lines]
     both = [score, np.array(counts)]  # columns in another order in each part
     parts[piece % 2].append(
-      nbest.NBest(
+      candidate_lists.from_rows(
         sentence=np.full(size, piece),
         lines=lines,
         score=score,
@@ -48,7 +48,7 @@ def random_lists(rng, pieces):
         derivations=[(f"({piece} {line})",) for line in lines],
       )
     )
-  return [nbest.concatenate(part) for part in parts if part]
+  return [candidate_lists.concatenate(part) for part in parts if part]
 
 
 @hypothesis.given(
@@ -61,7 +61,7 @@ def test_cut_lines_have_the_best_combinations(seed, size, unique):
   lines = ["w w w w w", "v", "w w w w", "w w w w w w w"]
   pieces = translate.cut_lines(lines, longest=int(rng.integers(2, 8)))
   parts = random_lists(rng, pieces)
-  whole = nbest.concatenate(parts)
+  whole = candidate_lists.concatenate(parts)
   settings = nbest.ListSettings(size=size, unique=unique)
   got = nbest.collect(parts, pieces, settings, {})
   assert (np.diff(got.sentence) >= 0).all()
@@ -101,7 +101,7 @@ def test_cut_lines_have_the_best_combinations(seed, size, unique):
 def small_list():
   """Three translations of sentence 0, one of the empty sentence 1."""
   values = np.array([[-1.0], [-2.0], [-3.0], [0.0]])
-  return nbest.NBest(
+  return candidate_lists.from_rows(
     sentence=np.array([0, 0, 0, 1]),
     lines=["a b", "b a", "a a", ""],
     score=values[:, 0],
@@ -126,7 +126,7 @@ def test_further_features_change_the_order():
   assert first.features == {"score": -3.0, "ngram:a": 2.0, "ngram:a_a": 1.0}
   assert (first.text, first.derivation) == ("a a", ("(2)",))
   assert (empty.text, empty.features) == ("", {})
-  assert nbest.shorten(got, 2).lines == ["a a", "a b", ""]
+  assert candidate_lists.shorten(got, 2).lines == ["a a", "a b", ""]
 
 
 def test_features_of_one_name_are_added():
