@@ -21,6 +21,7 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
 from jaxmt.metrics import compiled_bleu
@@ -28,7 +29,6 @@ from jaxmt.tune import forest_ngrams, mert
 from jaxmt.tune.forest_loss_config import check_metric
 from jaxmt.tune.forest_mert import ForestLines
 from jaxmt.tune.forest_ngrams import NgramForests
-from jaxmt.tune.pool import KBestPool
 
 # Added to all counts of the corpus, so that no order is without matches.
 _SMOOTHING = 1.0
@@ -62,7 +62,11 @@ class ForestData:
 
 
 def prepare(
-  pool: KBestPool, weights: np.ndarray, metric: str, *, brevity: float = 0.0
+  pool: CandidateLists,
+  weights: np.ndarray,
+  metric: str,
+  *,
+  brevity: float = 0.0,
 ) -> ForestData:
   """Splits the forests of a pool and finds costs.
 
@@ -109,7 +113,7 @@ def prepare(
   )
 
 
-def check_pool(pool: KBestPool, metric: str) -> None:
+def check_pool(pool: CandidateLists, metric: str) -> None:
   """Raises `InputError` if a pool cannot be tuned on as forests."""
   if pool.forests is None:
     raise InputError("tuning on forests needs a decoder that makes them")
@@ -130,7 +134,7 @@ def nearest_lengths(references, lengths: np.ndarray) -> np.ndarray:
   return out
 
 
-def _earlier(pool: KBestPool) -> np.ndarray:
+def _earlier(pool: CandidateLists) -> np.ndarray:
   """Candidates that are in no list of the present round, int64, rising."""
   known = pool.forests.listed
   rows = zip(pool.sentence.tolist(), pool.lines, strict=True)
@@ -160,7 +164,7 @@ def best_sums(
 class Judge:
   """Scores weights by the best derivations of forests and earlier lists."""
 
-  def __init__(self, pool: KBestPool, metric: str):
+  def __init__(self, pool: CandidateLists, metric: str):
     self._lines = ForestLines(pool, pool.forests, metric)
     self._metric = metric
 

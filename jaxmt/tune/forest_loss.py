@@ -18,6 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.hypergraph import device_layout, root_edges, select
 from jaxmt.losses import forest as forest_losses
 from jaxmt.losses import registry as losses
@@ -28,7 +29,6 @@ from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.forest_data import ForestData
 from jaxmt.tune.forest_loss_config import ForestLossConfig
 from jaxmt.tune.gradient_config import stages
-from jaxmt.tune.pool import KBestPool
 
 _TILE = 512  # edges of one step of a pass
 _GROUP_EDGES = 1 << 18  # of the groups that batch methods sum over
@@ -225,7 +225,7 @@ class Evaluation:
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: ForestLossConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: ForestLossConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises a loss on the pool's forests; arguments as `mira.optimise`."""
   data = forest_data.prepare(

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu
 from jaxmt.text.kernels import njit
 from jaxmt.tune import forest_data, forest_viterbi, mira, options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.forest_loss_config import check_metric
 from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.pool import KBestPool
 
 _STATISTICS = compiled_bleu.SIZE - 1
 
@@ -175,7 +175,7 @@ def mira_pass(
 
 
 def passes(
-  pool: KBestPool, learner: Learner, config: ForestMiraConfig, seed: int
+  pool: CandidateLists, learner: Learner, config: ForestMiraConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner and a record after each pass; see `mira.passes`."""
   data = forest_data.prepare(pool, learner.weights, config.metric)
@@ -207,7 +207,7 @@ def passes(
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: ForestMiraConfig, seed: int
+  pool: CandidateLists, weights: np.ndarray, config: ForestMiraConfig, seed: int
 ) -> tuple[np.ndarray, list[dict]]:
   """Tunes all weights; arguments and result as in `mira.optimise`."""
   forest_data.check_pool(pool, config.metric)

@@ -8,11 +8,11 @@ import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import forest_data, forest_viterbi, options, rampion
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.forest_loss_config import check_metric
-from jaxmt.tune.pool import KBestPool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,10 @@ def ramp_pass(forest, features, origin, costs, hopes, initial, weights, *steps):
 
 
 def optimise(
-  pool: KBestPool, weights: np.ndarray, config: ForestRampionConfig, seed: int
+  pool: CandidateLists,
+  weights: np.ndarray,
+  config: ForestRampionConfig,
+  seed: int,
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises a ramp loss; arguments as in `mira.optimise`.
 

@@ -10,6 +10,7 @@ loss and its slopes in the scores there; products with the feature vectors are
 the host's, which keeps millions of features in compressed rows.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 

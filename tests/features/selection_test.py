@@ -1,8 +1,8 @@
 """Choosing and joining sparse features."""
 
 import numpy as np
-import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.features import selection, sparse, string_templates
 from jaxmt.tune import pool, pool_scores
 from tests.features.sparse_test import build
@@ -47,12 +47,10 @@ def test_summary_features_keep_the_scores():
 def test_templates_join_a_pool():
   made = small_pool.make(0)
   rows, names = string_templates.target_ngrams(made.lines, order=1)
-  wide = pool.with_sparse(made, rows, names)
+  wide = candidate_lists.with_features(made, [(rows, names)])
   assert wide.names == (*made.names, *names)
   weights = np.ones(len(wide.names))
   lengths = [len(line.split()) for line in made.lines]
   np.testing.assert_allclose(
     pool_scores.scores(wide, weights), made.dense.sum(1) + lengths
   )
-  with pytest.raises(ValueError, match="already"):
-    pool.with_sparse(wide, rows, names)

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
 from jaxmt.metrics import compiled_bleu
@@ -14,7 +15,6 @@ from jaxmt.tune import (
   forest_mira,
   forest_rampion,
   forest_viterbi,
-  kbest,
   learner,
   methods,
 )
@@ -106,7 +106,8 @@ def test_earlier_candidates_are_edges_of_the_root():
   features = np.arange(9.0).reshape(3, 3)
   pool = pools.make_pool(
     dataclasses.replace(
-      kbest.from_dense(sentence, lines, features, forests.NAMES), forests=own
+      candidate_lists.from_dense(sentence, lines, features, forests.NAMES),
+      forests=own,
     ),
     sentences=len(own.spelled),
     dense_names=forests.NAMES,
