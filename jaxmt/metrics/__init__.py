@@ -4,7 +4,6 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  "approximations",
   "base",
   "bleu",
   "chrf",
@@ -12,6 +11,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "edits",
   "evaluation",
   "gtm",
+  "linear_bleu",
   "nist",
   "registry",
   "significance",

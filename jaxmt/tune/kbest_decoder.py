@@ -122,9 +122,7 @@ def make_decode(
     found = candidate_lists.concatenate([nothing, *parts])
     if forests:
       joined = forest_pool.join(forests)
-      place = {row: k for k, row in enumerate(np.asarray(numbers).tolist())}
-      rows = zip(found.sentence.tolist(), found.lines, strict=True)
-      listed = frozenset((place[row], line) for row, line in rows)
+      listed = frozenset(zip(found.sentence.tolist(), found.lines, strict=True))
       joined = dataclasses.replace(joined, listed=listed)
       found = dataclasses.replace(found, forests=joined)
     if orders:

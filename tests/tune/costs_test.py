@@ -142,8 +142,8 @@ def test_methods_take_several_metrics(name):
   [
     ("blue", "no metric 'blue'"),
     ("bleu,tre", "no metric 'tre'"),
-    ("bleu:x,ter", "no weight"),
-    ("bleu:nan", "no weight"),
+    ("bleu:x,ter", "not a weight"),
+    ("bleu:nan", "not a weight"),
     ("bleu,chrf", "mixes units"),
     ("", "no metric ''"),
   ],
