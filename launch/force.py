@@ -21,8 +21,8 @@ import json
 
 from absl import flags
 
-from jaxmt.decode import model_flags
 from jaxmt.errors import InputError
+from jaxmt.experiment import model_flags
 from jaxmt.runtime import progress
 from jaxmt.text import files, kernels
 

@@ -45,8 +45,8 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from jaxmt.decode import model_flags, search_flags
 from jaxmt.errors import InputError
+from jaxmt.experiment import model_flags, search_flags
 from jaxmt.features.units import DIALECTS
 from jaxmt.runtime import progress
 from jaxmt.text import files, raw_text
@@ -323,7 +323,7 @@ def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
 
 def _write_nbest(found) -> None:
   from jaxmt.decode import candidate_lists
-  from jaxmt.tune import kbest_write
+  from jaxmt.tune.formats import kbest_write
 
   if found is None:
     files.write_lines(_NBEST.value, [])
@@ -351,7 +351,7 @@ def _whole_numbers(flag) -> list[int]:
 
 def _error_sizes() -> list[tuple[int, int]]:
   """The sizes to compare."""
-  from jaxmt.decode import search_report
+  from jaxmt.decode.chart import search_report
 
   sizes = search_report.size_pairs(
     _whole_numbers(_ERROR_BEAMS), _whole_numbers(_ERROR_POPS)
@@ -366,8 +366,9 @@ def _write_search_errors(translator, pieces, spans) -> None:
   import numpy as np
 
   from jaxmt.decode import model as models
-  from jaxmt.decode import search_report, translate
+  from jaxmt.decode import translate
   from jaxmt.decode import translator as translators
+  from jaxmt.decode.chart import search_report
   from jaxmt.report import tables
 
   source = translate.piece_source(translator.model, pieces, spans)

@@ -30,22 +30,16 @@ from collections.abc import Mapping
 import numpy as np
 from absl import flags
 
-from jaxmt.decode import candidate_lists, model_flags, search_flags
+from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
+from jaxmt.experiment import model_flags, search_flags
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
-from jaxmt.tune import (
-  feature_subset,
-  kbest,
-  mert_data,
-  methods,
-  mixing,
-  pool,
-  pool_scores,
-)
+from jaxmt.tune import feature_subset, methods, mixing, pool, pool_scores
+from jaxmt.tune.formats import kbest_files, mert_data
 
 flags.adopt_module_key_flags(model_flags)
 flags.adopt_module_key_flags(search_flags)
@@ -113,7 +107,10 @@ _BATCH_PASSES = flags.DEFINE_integer(
   "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
 )
 _FORMAT = flags.DEFINE_enum(
-  "kbest_format", None, list(kbest.FORMATS), "told from the first line if unset"
+  "kbest_format",
+  None,
+  list(kbest_files.FORMATS),
+  "told from the first line if unset",
 )
 _REFERENCES = flags.DEFINE_list("references", [], "reference files")
 _FEATURES = flags.DEFINE_string("moses_features", None, "FEATURES_TXT to read")
@@ -166,7 +163,7 @@ def _read_pool() -> CandidateLists:
   lines = references.read_references(_REFERENCES.value)
   parts = []
   for path in _KBEST.value:
-    part = kbest.parse_kbest(
+    part = kbest_files.parse_kbest(
       files.read_bytes(path), path=path, kind=_FORMAT.value
     )
     if part.sentences > len(lines):

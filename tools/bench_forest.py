@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmt.hypergraph import Forest
 from jaxmt.losses import registry as losses
-from jaxmt.tune import forest_data, forest_loss, forest_ngrams
+from jaxmt.tune.forests import forest_data, forest_loss, forest_ngrams
 
 _SENTENCES, _WORDS, _NODES, _EDGES, _FEATURES = 50, 12, 3, 8, 15
 _LOSSES = ("softmax", "risk", "xbleu", "softramp2", "ramp2", "structured-hinge")

@@ -15,7 +15,8 @@ from jaxmt.corpora import synthetic
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text import files, references
-from jaxmt.tune import kbest, methods, pool, pool_scores
+from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune.formats import kbest_files
 
 _START = 0.1
 _REPEAT = 2
@@ -24,10 +25,10 @@ _REPEAT = 2
 def _real(folder) -> tuple[candidate_lists.CandidateLists, dict]:
   path = str(folder / "dev.kbest.cdec.gz")
   lines = references.read_references([str(folder / "dev.ref.en")])
-  kbest.parse_kbest(b"0 ||| a ||| x=1 ||| 0\n")  # compile
+  kbest_files.parse_kbest(b"0 ||| a ||| x=1 ||| 0\n")  # compile
 
   def read() -> candidate_lists.CandidateLists:
-    found = kbest.parse_kbest(files.read_bytes(path), path=path)
+    found = kbest_files.parse_kbest(files.read_bytes(path), path=path)
     return pool.make_pool(found, sentences=len(lines))
 
   first = bench.timed(read, repeat=1)

@@ -17,12 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.align import (
-  cooccurrence,
-  device_corpus,
-  registry,
-  translation_table,
-)
+from jaxmt.align import cooccurrence, device_corpus, registry, translation_table
 from jaxmt.align.aligner import (
   AlignConfig,
   Aligner,

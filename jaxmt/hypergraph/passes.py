@@ -19,10 +19,7 @@ import jax
 import numpy as np
 
 from jaxmt.hypergraph import host_passes, inside_outside, semirings
-from jaxmt.hypergraph.derivations import (
-  EdgeStrings,
-  list_items,
-)
+from jaxmt.hypergraph.derivations import EdgeStrings, list_items
 from jaxmt.hypergraph.device_layout import lay_out
 from jaxmt.hypergraph.forest import Forest, edge_scores
 from jaxmt.hypergraph.inside_outside import Passes

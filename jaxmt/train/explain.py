@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode import derivation, search_report
-from jaxmt.decode.chart import decoder
+from jaxmt.decode import derivation
+from jaxmt.decode.chart import decoder, search_report
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source

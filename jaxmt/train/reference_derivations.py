@@ -11,12 +11,7 @@ from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.forced import forced as force
 from jaxmt.decode.model import Model, Source, select_source
-from jaxmt.hypergraph import (
-  DerivationLists,
-  Forest,
-  best_derivations,
-  viterbi,
-)
+from jaxmt.hypergraph import DerivationLists, Forest, best_derivations, viterbi
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses, edge_selection

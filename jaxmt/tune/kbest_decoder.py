@@ -22,7 +22,8 @@ from jaxmt.features import sparse, string_templates
 from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import Forest
 from jaxmt.text.ragged import Ragged
-from jaxmt.tune import forest_pool, sparse_decoding
+from jaxmt.tune import sparse_decoding
+from jaxmt.tune.forests import forest_pool
 from jaxmt.tune.loop import Decode
 
 

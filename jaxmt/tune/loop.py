@@ -24,11 +24,7 @@ from jaxmt.metrics import text
 from jaxmt.tune import methods, pool_scores
 from jaxmt.tune.learner import Memory
 from jaxmt.tune.methods import Method
-from jaxmt.tune.pool import (
-  find_metric,
-  make_pool,
-  with_statistics,
-)
+from jaxmt.tune.pool import find_metric, make_pool, with_statistics
 
 Weights = Mapping[str, float]
 # (weights, numbers of n sentences) -> n lists in that order, best first.

@@ -23,16 +23,9 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
-from jaxmt.tune import (
-  gradient_config,
-  mert,
-  mira,
-  online,
-  options,
-  pro,
-  rampion,
-)
+from jaxmt.tune import gradient_config, options
 from jaxmt.tune.learner import Learner
+from jaxmt.tune.lists import mert, mira, online, pro, rampion
 
 Result = tuple[np.ndarray, list[dict]]
 Passes = Callable[
@@ -148,7 +141,7 @@ def find(name: str, *, space: str = KBEST) -> Method:
 
 
 def _loss_on_forests(name: str) -> Method:
-  from jaxmt.tune import forest_loss_config
+  from jaxmt.tune.forests import forest_loss_config
 
   return Method(
     optimise=_minimise_on_forests,
@@ -159,13 +152,13 @@ def _loss_on_forests(name: str) -> Method:
 
 
 def _minimise_on_forests(*arguments) -> Result:
-  from jaxmt.tune import forest_loss  # imports JAX and the decoder
+  from jaxmt.tune.forests import forest_loss  # imports JAX and the decoder
 
   return forest_loss.optimise(*arguments)
 
 
 def _minimise(*arguments) -> Result:
-  from jaxmt.tune import gradient  # imports JAX
+  from jaxmt.tune.lists import gradient  # imports JAX
 
   return gradient.optimise(*arguments)
 
@@ -281,13 +274,13 @@ def _register_own() -> None:
 
 
 def _nelder_mead() -> Method:
-  from jaxmt.tune import simplex  # imports SciPy
+  from jaxmt.tune.lists import simplex  # imports SciPy
 
   return Method(optimise=simplex.optimise, config=simplex.SimplexConfig())
 
 
 def _forest_mert() -> Method:
-  from jaxmt.tune import forest_mert  # imports the decoder
+  from jaxmt.tune.forests import forest_mert  # imports the decoder
 
   return Method(
     optimise=forest_mert.optimise,
@@ -297,7 +290,7 @@ def _forest_mert() -> Method:
 
 
 def _forest_mira(constraints: int) -> Method:
-  from jaxmt.tune import forest_mira  # imports the decoder
+  from jaxmt.tune.forests import forest_mira  # imports the decoder
 
   return Method(
     optimise=forest_mira.optimise,
@@ -309,7 +302,7 @@ def _forest_mira(constraints: int) -> Method:
 
 
 def _forest_rampion(form: int, rate: float) -> Method:
-  from jaxmt.tune import forest_rampion  # imports the decoder
+  from jaxmt.tune.forests import forest_rampion  # imports the decoder
 
   return Method(
     optimise=forest_rampion.optimise,

@@ -27,7 +27,7 @@ from jaxmt.grammar import formats, native, validation
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.text import bitext, files, links, trees, vocabulary
-from jaxmt.tune import kbest, mert_data
+from jaxmt.tune.formats import kbest_files, mert_data
 
 _ARPA = """\\data\\
 ngram 1=4
@@ -147,7 +147,7 @@ READERS = {
     ["a 1\nb= 2 3\n# c\n[x]\nd = 4e-1\n"],
   ),
   "kbest": (
-    lambda path: kbest.parse_kbest(files.read_bytes(path), path=path),
+    lambda path: kbest_files.parse_kbest(files.read_bytes(path), path=path),
     [
       "0 ||| a b ||| f=1 g=2e1 ||| -1\n1 ||| c ||| f= 1 2 ||| 0\n",
       "0 ||| a ||| -1 ||| f=1 g=2\n",

@@ -10,7 +10,7 @@ from jaxmt.features import weights as weight_files
 from jaxmt.grammar import table as tables
 from jaxmt.text.ragged import Ragged, from_rows
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
-from jaxmt.tune import kbest, kbest_write
+from jaxmt.tune.formats import kbest_files, kbest_write
 from tests.reference import rule_features as slow
 
 SOURCE = ("ne", "pas", "chat=", "猫咪", "_", "il:")
@@ -206,7 +206,7 @@ def test_names_survive_files():
     names=names,
   )
   written = kbest_write.format_kbest(made, np.zeros(len(rows)))
-  again = kbest.parse_kbest("\n".join(written).encode())
+  again = kbest_files.parse_kbest("\n".join(written).encode())
   assert as_dicts(again.features, again.names) == as_dicts(rows, names)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from jaxmt.decode import forest_files, loading, translate
 from jaxmt.decode.chart import decoder, search
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, kbest_decoder
+from jaxmt.tune import kbest_decoder
+from jaxmt.tune.formats import kbest_files
 from tests import util
 
 RULES = """\
@@ -124,7 +125,7 @@ def test_every_line_gets_one_line(tmp_path):
     "(S[0:3] X0 | X0 (X[0:3] X0 von X1 | X1 's X0"
     " (X[0:1] haus | house) (X[2:3] er | he)))"
   )
-  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  found = kbest_files.parse_kbest((tmp_path / "nbest").read_bytes())
   numbers, firsts = np.unique(found.sentence, return_index=True)
   assert numbers.tolist() == list(range(len(out)))
   best = [found.lines[first] for first in firsts]
@@ -166,7 +167,7 @@ def test_lists_forests_and_derivations(tmp_path):
   assert scores == sorted(scores, reverse=True)
   assert cut[0][4] == "0-2 1-1 2-0 3-5 4-6 5-4 6-3"
   weights = dict(line.split() for line in WEIGHTS.split("\n")[1:-1])
-  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  found = kbest_files.parse_kbest((tmp_path / "nbest").read_bytes())
   vector = np.array([float(weights.get(name, 0)) for name in found.names])
   dense = sparse.to_dense(found.features, len(found.names))
   np.testing.assert_allclose(
@@ -315,7 +316,7 @@ def test_sparse_weights_and_n_grams(tmp_path):
   # The last line is cut into two pieces; its n-grams are those of the whole.
   assert read["output"][3].count("that house") == 2
 
-  found = kbest.parse_kbest((tmp_path / "nbest").read_bytes())
+  found = kbest_files.parse_kbest((tmp_path / "nbest").read_bytes())
   assert {name for name in SPARSE if name != "ngram:<s>_</s>"} < {*found.names}
   vector = np.array([weights.get(name, 0.0) for name in found.names])
   totals = sparse.dot(found.features, vector)
@@ -378,7 +379,9 @@ def test_formats_threshold_and_diversity(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     texts[name] = (tmp_path / "out").read_text().split("\n")[:-1]
-    lists[name] = kbest.parse_kbest((tmp_path / name).read_bytes(), kind=name)
+    lists[name] = kbest_files.parse_kbest(
+      (tmp_path / name).read_bytes(), kind=name
+    )
     forests[name] = forest_files.read(str(tmp_path / f"{name}.npz"))
     rows = (tmp_path / name).read_text().split("\n")[:-1]
     place = 2 if name == "travatar" else 3

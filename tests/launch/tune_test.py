@@ -8,7 +8,7 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.features import string_templates, weights
 from jaxmt.text import files
-from jaxmt.tune import kbest_write
+from jaxmt.tune.formats import kbest_write
 from tests import util
 from tests.tune import small_pool
 

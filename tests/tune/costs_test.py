@@ -6,18 +6,9 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.metrics import registry
-from jaxmt.tune import (
-  costs,
-  gradient,
-  kbest,
-  methods,
-  mixing,
-  objective,
-  oracles,
-  padded,
-  pool,
-  pool_scores,
-)
+from jaxmt.tune import costs, methods, mixing, oracles, pool, pool_scores
+from jaxmt.tune.formats import kbest_files
+from jaxmt.tune.lists import gradient, objective, padded
 from tests.reference import losses as slow
 from tests.tune import small_pool
 
@@ -208,12 +199,12 @@ def test_costs_of_odd_pools(kind):
   """One candidate, no candidate, an empty translation, NaN left out."""
   data = b"0 ||| a b ||| x=1 ||| 0\n2 ||| ||| x=1 ||| 0\n"
   data += b"2 ||| c ||| x=nan ||| 0\n"
-  made = pool.make_pool(kbest.parse_kbest(data), sentences=3)
+  made = pool.make_pool(kbest_files.parse_kbest(data), sentences=3)
   made = pool.with_statistics(made, [["a b"], ["c"], ["c d e f"]])
   assert made.dropped == 1
   own = costs.candidate_costs(made, np.ones(1), metric="bleu", kind=kind)
   assert own.shape == (2,) and np.isfinite(own).all()
-  nothing = pool.make_pool(kbest.parse_kbest(b""), sentences=2)
+  nothing = pool.make_pool(kbest_files.parse_kbest(b""), sentences=2)
   nothing = pool.with_statistics(nothing, [["a"], ["b"]])
   empty = costs.candidate_costs(nothing, np.ones(0), metric="bleu", kind=kind)
   assert empty.shape == (0,)

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from jaxmt.features import sparse
-from jaxmt.tune import (
-  feature_rows,
-  mira,
-  online,
-  pool,
-  pool_scores,
-  pro,
-  rampion,
-)
+from jaxmt.tune import pool, pool_scores
+from jaxmt.tune.lists import feature_rows, mira, online, pro, rampion
 from tests.reference import online as slow
 from tests.tune import small_pool
 

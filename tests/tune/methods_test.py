@@ -13,19 +13,15 @@ from jaxmt.losses import registry as losses
 from jaxmt.metrics import registry
 from jaxmt.runtime import parallel
 from jaxmt.tune import (
-  gradient,
   gradient_config,
-  kbest,
   methods,
   mixing,
-  objective,
   oracles,
-  owlqn,
-  padded,
   pool,
   pool_scores,
-  stochastic,
 )
+from jaxmt.tune.formats import kbest_files
+from jaxmt.tune.lists import gradient, objective, owlqn, padded, stochastic
 from tests.tune import small_pool
 
 QUICK = {
@@ -119,7 +115,7 @@ def test_pools_with_nothing_to_learn(name):
   data = b"0 ||| a b ||| x=1 y=1 ||| 0\n"
   data += b"2 ||| ||| x=1 y=1 ||| 0\n2 ||| c ||| x=1 y=1 ||| 0\n"
   refs = [["a b"], ["c"], ["c d e f"]]
-  made = pool.make_pool(kbest.parse_kbest(data), sentences=3)
+  made = pool.make_pool(kbest_files.parse_kbest(data), sentences=3)
   made = pool.with_statistics(made, refs)
   start = np.array([0.5, -0.5])
   method = quick(name)

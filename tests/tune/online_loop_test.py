@@ -9,16 +9,8 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.tune import (
-  feature_rows,
-  learner,
-  loop,
-  methods,
-  mira,
-  online,
-  pool,
-  pool_scores,
-)
+from jaxmt.tune import learner, loop, methods, pool, pool_scores
+from jaxmt.tune.lists import feature_rows, mira, online
 from tests.reference import online as slow
 from tests.tune import small_pool
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from jaxmt.text import files, references
-from jaxmt.tune import kbest, methods, pool, pool_scores
+from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune.formats import kbest_files
 from tests import util
 
 
@@ -12,7 +13,9 @@ from tests import util
 def made():
   folder = util.corpus("kbest-multi30k-de-en")
   lines = references.read_references([str(folder / "dev.ref.en")])
-  found = kbest.parse_kbest(files.read_bytes(str(folder / "dev.kbest.cdec.gz")))
+  found = kbest_files.parse_kbest(
+    files.read_bytes(str(folder / "dev.kbest.cdec.gz"))
+  )
   return pool.with_statistics(pool.make_pool(found, sentences=1014), lines)
 
 

@@ -20,19 +20,9 @@ from jaxmt.decode.chart import (
   feature_states,
   sparse_scores,
 )
-from jaxmt.decode.chart.chart_layout import (
-  NONE,
-  POSSIBLE,
-  Layout,
-  rule_column,
-)
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Layout, rule_column
 from jaxmt.decode.chart.search import Beams
-from jaxmt.decode.model import (
-  Model,
-  Source,
-  device_parameters,
-  rescore_source,
-)
+from jaxmt.decode.model import Model, Source, device_parameters, rescore_source
 from jaxmt.errors import InputError
 from jaxmt.grammar.match import matching, source_trie
 from jaxmt.grammar.match.matching import Matches

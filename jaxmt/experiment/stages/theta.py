@@ -26,12 +26,7 @@ from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.shard_counting import Bitext
 from jaxmt.train.shard_store import Store
-from jaxmt.train.training import (
-  Learned,
-  PreviousEpoch,
-  Resources,
-  RunOptions,
-)
+from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

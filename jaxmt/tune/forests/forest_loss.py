@@ -24,11 +24,12 @@ from jaxmt.losses import forest as forest_losses
 from jaxmt.losses import registry as losses
 from jaxmt.losses.forest import PackedForests
 from jaxmt.text.ragged import bucket
-from jaxmt.tune import forest_data, owlqn
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.forest_data import ForestData
-from jaxmt.tune.forest_loss_config import ForestLossConfig
+from jaxmt.tune.forests import forest_data
+from jaxmt.tune.forests.forest_data import ForestData
+from jaxmt.tune.forests.forest_loss_config import ForestLossConfig
 from jaxmt.tune.gradient_config import stages
+from jaxmt.tune.lists import owlqn
 
 _TILE = 512  # edges of one step of a pass
 _GROUP_EDGES = 1 << 18  # of the groups that batch methods sum over

@@ -7,14 +7,9 @@ import pytest
 
 from jaxmt.decode import candidate_lists, portable_forest
 from jaxmt.errors import InputError
-from jaxmt.tune import (
-  envelope,
-  forest_mert,
-  forest_pool,
-  methods,
-  pool,
-  pool_scores,
-)
+from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune.forests import forest_mert, forest_pool
+from jaxmt.tune.lists import envelope
 from tests.reference import forests as reference
 
 NAMES = ("one", "two", "three")

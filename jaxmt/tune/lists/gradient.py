@@ -1,7 +1,7 @@
 """Minimising a loss over the pool by its gradient.
 
 Batch: L-BFGS driven from the host (little to compile) or by optax (all on the
-device), and OWL-QN for L1. Stochastic: see `jaxmt.tune.stochastic`. All
+device), and OWL-QN for L1. Stochastic: see `jaxmt.tune.lists.stochastic`. All
 sentences of a step are one jitted computation; with `devices > 1` they are
 spread over a mesh and only summed statistics cross it.
 
@@ -22,11 +22,12 @@ from jax import Array
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.runtime import parallel
-from jaxmt.tune import costs, owlqn, pool_scores, stochastic
+from jaxmt.tune import costs, pool_scores
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.gradient_config import GradientConfig, stages
-from jaxmt.tune.objective import Objective, score_value, value
-from jaxmt.tune.padded import PaddedLists, pad
+from jaxmt.tune.lists import owlqn, stochastic
+from jaxmt.tune.lists.objective import Objective, score_value, value
+from jaxmt.tune.lists.padded import PaddedLists, pad
 
 _HOST = ("lbfgs", "owlqn")
 

@@ -20,7 +20,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
 from jaxmt.text import links as link_lines
 from jaxmt.text.ragged import Ragged, row_offsets
-from jaxmt.tune.kbest import FORMATS
+from jaxmt.tune.formats.kbest_files import FORMATS
 
 _ESCAPED = "&#124;" * 3
 _GROUPED = re.compile(r"(.*\d)_(\d+)")

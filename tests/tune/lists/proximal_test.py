@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxmt.tune import proximal
+from jaxmt.tune.lists import proximal
 from tests.reference import proximal as slow
 
 

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxmt.tune import envelope, mert, pool_scores
+from jaxmt.tune import pool_scores
+from jaxmt.tune.lists import envelope, mert
 from tests.reference import mert as slow
 from tests.tune import small_pool
 

@@ -22,7 +22,7 @@ from jaxmt.hypergraph import Forest, prune
 from jaxmt.metrics import base, reference_trie, text
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import row_offsets
-from jaxmt.tune.forest_pool import ForestPool
+from jaxmt.tune.forests.forest_pool import ForestPool
 
 ORDER = 4
 _SEEN = ORDER - 1  # words of a string that its surroundings can reach

@@ -6,7 +6,8 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.tune import kbest, kbest_write, mert_data, pool, pool_scores
+from jaxmt.tune import pool, pool_scores
+from jaxmt.tune.formats import kbest_files, kbest_write, mert_data
 from tests.tune import small_pool
 
 CDEC = b"""0 ||| a b ||| Glue=1 LM=-2.5 Cost=0.3 ||| -4.5
@@ -32,7 +33,7 @@ def table(candidates):
 
 
 def test_cdec():
-  found = kbest.parse_kbest(CDEC)
+  found = kbest_files.parse_kbest(CDEC)
   assert found.sentence.tolist() == [0, 0, 2]
   assert found.lines == ["a b", "a", "c"]
   assert table(found) == [
@@ -61,21 +62,21 @@ def test_cdec():
   ids=["moses", "old-moses", "joshua", "travatar", "bare"],
 )
 def test_other_formats(data, expected):
-  found = kbest.parse_kbest(data)
+  found = kbest_files.parse_kbest(data)
   assert table(found) == expected
   assert found.lines[0] == "a b"
 
 
 def test_details_of_the_text():
   data = "0 ||| \u3000a\u00a0b  c ||| x=1 ||| 0\r\n\n 7 |||  ||| x=2"
-  found = kbest.parse_kbest(data.encode())
+  found = kbest_files.parse_kbest(data.encode())
   assert found.sentence.tolist() == [0, 7]
   assert found.lines == ["\u3000a\u00a0b  c", ""]
   assert table(found) == [{"x": 1.0}, {"x": 2.0}]
 
 
 def test_names_may_hold_equals_signs_and_repeat():
-  found = kbest.parse_kbest(b"0 ||| a ||| R:x=y=2 R:x=y=3 Z=0 ||| 0\n")
+  found = kbest_files.parse_kbest(b"0 ||| a ||| R:x=y=2 R:x=y=3 Z=0 ||| 0\n")
   assert table(found) == [{"R:x=y": 5.0}]
 
 
@@ -89,7 +90,7 @@ def test_numbers_are_read_exactly():
     ]
   )
   text = " ".join(f"f{n}={v!r}" for n, v in enumerate(values.tolist()))
-  found = kbest.parse_kbest(f"0 ||| a ||| {text} ||| 0".encode())
+  found = kbest_files.parse_kbest(f"0 ||| a ||| {text} ||| 0".encode())
   row = dict(zip(found.features.ids, found.features.values, strict=True))
   for number, value in enumerate(values.tolist()):
     assert row.get(number, 0.0) == value
@@ -110,22 +111,22 @@ def test_numbers_are_read_exactly():
 )
 def test_bad_lines_are_named(data, line, cause):
   with pytest.raises(InputError, match=cause) as caught:
-    kbest.parse_kbest(data, path="list")
+    kbest_files.parse_kbest(data, path="list")
   assert (caught.value.path, caught.value.line) == ("list", line)
 
 
 def test_empty_file():
-  found = kbest.parse_kbest(b"")
+  found = kbest_files.parse_kbest(b"")
   assert len(found) == 0
   assert pool.make_pool(found, sentences=3).offsets.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("kind", kbest.FORMATS)
+@pytest.mark.parametrize("kind", kbest_files.FORMATS)
 def test_written_lists_read_back(kind):
   made = small_pool.make(0, sparse_features=5)
   candidates = made
   lines = kbest_write.format_kbest(candidates, np.zeros(len(made)), format=kind)
-  again = kbest.parse_kbest("\n".join(lines).encode())
+  again = kbest_files.parse_kbest("\n".join(lines).encode())
   assert again.lines == candidates.lines
   np.testing.assert_array_equal(again.sentence, candidates.sentence)
   assert table(again) == table(candidates)
@@ -134,7 +135,7 @@ def test_written_lists_read_back(kind):
 def test_nan_and_infinite_features_drop_the_candidate():
   data = b"0 ||| a ||| x=nan ||| 0\n0 ||| b ||| x=1 ||| 0\n"
   data += b"1 ||| c ||| x=-inf y=2 ||| 0\n1 ||| d ||| x=Infinity ||| 0\n"
-  made = pool.make_pool(kbest.parse_kbest(data))
+  made = pool.make_pool(kbest_files.parse_kbest(data))
   assert made.lines == ["b"]
   assert made.offsets.tolist() == [0, 1, 1]
   assert made.dropped == 3
@@ -147,7 +148,7 @@ def test_duplicates_are_equal_text_and_features():
 0 ||| a ||| x=1 y=3 ||| 0
 0 ||| b ||| x=1 y=2 ||| 0
 """
-  made = pool.make_pool(kbest.parse_kbest(data))
+  made = pool.make_pool(kbest_files.parse_kbest(data))
   assert made.lines == ["a", "a", "b", "a"]
   assert made.offsets.tolist() == [0, 3, 4]
   assert made.names == ("x", "y", "z")
@@ -176,14 +177,16 @@ def test_many_features_are_split_by_frequency():
     for s in range(20)
     for k in range(5)
   ]
-  made = pool.make_pool(kbest.parse_kbest("\n".join(lines).encode()))
+  made = pool.make_pool(kbest_files.parse_kbest("\n".join(lines).encode()))
   assert made.names[0] == "lm" and made.dense.shape == (100, 1)
   assert len(made.names) == 101
 
 
 def test_statistics_and_costs():
   made = pool.make_pool(
-    kbest.parse_kbest(b"0 ||| a b c d ||| x=1 ||| 0\n0 ||| ||| x=2 ||| 0\n"),
+    kbest_files.parse_kbest(
+      b"0 ||| a b c d ||| x=1 ||| 0\n0 ||| ||| x=2 ||| 0\n"
+    ),
     sentences=2,
   )
   refs = [["a b c d"], ["e"]]

@@ -17,7 +17,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.text import scan
-from jaxmt.tune import kbest_scan
+from jaxmt.tune.formats import kbest_scan
 
 FORMATS = ("jaxmt", "cdec", "moses", "joshua", "travatar")
 

@@ -22,9 +22,9 @@ import optax
 from jax import Array
 
 from jaxmt.errors import InputError
-from jaxmt.tune import proximal
-from jaxmt.tune.objective import Objective, value
-from jaxmt.tune.padded import PaddedLists
+from jaxmt.tune.lists import proximal
+from jaxmt.tune.lists.objective import Objective, value
+from jaxmt.tune.lists.padded import PaddedLists
 
 
 @functools.cache

@@ -25,10 +25,11 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
 from jaxmt.metrics import compiled_bleu
-from jaxmt.tune import forest_ngrams, mert
-from jaxmt.tune.forest_loss_config import check_metric
-from jaxmt.tune.forest_mert import ForestLines
-from jaxmt.tune.forest_ngrams import NgramForests
+from jaxmt.tune.forests import forest_ngrams
+from jaxmt.tune.forests.forest_loss_config import check_metric
+from jaxmt.tune.forests.forest_mert import ForestLines
+from jaxmt.tune.forests.forest_ngrams import NgramForests
+from jaxmt.tune.lists import mert
 
 # Added to all counts of the corpus, so that no order is without matches.
 _SMOOTHING = 1.0

@@ -15,10 +15,12 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu
 from jaxmt.text.kernels import njit
-from jaxmt.tune import forest_data, forest_viterbi, mira, options
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.forest_loss_config import check_metric
+from jaxmt.tune.forests import forest_data, forest_viterbi
+from jaxmt.tune.forests.forest_loss_config import check_metric
 from jaxmt.tune.learner import Learner, begin
+from jaxmt.tune.lists import mira
 
 _STATISTICS = compiled_bleu.SIZE - 1
 

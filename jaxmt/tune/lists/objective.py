@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from jaxmt.losses import registry
-from jaxmt.tune.padded import PaddedLists, padded_scores
+from jaxmt.tune.lists.padded import PaddedLists, padded_scores
 
 _PAIR_LIMIT = 1 << 24  # pairs held at a time by pairwise losses
 

@@ -18,8 +18,8 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import EdgeStrings
 from jaxmt.text.ragged import row_offsets
-from jaxmt.tune import envelope, mert
-from jaxmt.tune.forest_pool import ForestPool, Judge
+from jaxmt.tune.forests.forest_pool import ForestPool, Judge
+from jaxmt.tune.lists import envelope, mert
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.decode import model as models
-from jaxmt.decode import search_report
-from jaxmt.decode.chart import exact
+from jaxmt.decode.chart import exact, search_report
 from jaxmt.decode.chart import exact as exact_decoder
 from tests.reference import chart_cases as cases
 

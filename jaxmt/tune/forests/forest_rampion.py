@@ -10,9 +10,11 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
-from jaxmt.tune import forest_data, forest_viterbi, options, rampion
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.forest_loss_config import check_metric
+from jaxmt.tune.forests import forest_data, forest_viterbi
+from jaxmt.tune.forests.forest_loss_config import check_metric
+from jaxmt.tune.lists import rampion
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

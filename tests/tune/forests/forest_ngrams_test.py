@@ -5,9 +5,9 @@ import collections
 import numpy as np
 import pytest
 
-from jaxmt.tune import forest_ngrams
+from jaxmt.tune.forests import forest_ngrams
 from tests.reference import forests as reference
-from tests.tune import forest_mert_test as forests
+from tests.tune.forests import forest_mert_test as forests
 
 
 def ngrams(words, order):

@@ -8,7 +8,7 @@ from hypothesis import strategies
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text.ragged import Ragged
-from jaxmt.tune import kbest, kbest_write
+from jaxmt.tune.formats import kbest_files, kbest_write
 
 NAMES = ("TM0_0", "TM0_1", "LM0", "PP_a_0", "PP_a_1", "x=y", "W_0")
 
@@ -94,7 +94,7 @@ WORDS = strategies.text(
 
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(
-  format=strategies.sampled_from(kbest.FORMATS),
+  format=strategies.sampled_from(kbest_files.FORMATS),
   texts=strategies.lists(
     strategies.lists(WORDS, max_size=4).map(" ".join), min_size=1, max_size=5
   ),
@@ -115,7 +115,7 @@ def test_round_trip(format, texts, data):
   rows[0][2] = 1.0
   made = make(rows, texts)
   lines = kbest_write.format_kbest(made, np.arange(len(texts)), format=format)
-  again = kbest.parse_kbest("\n".join(lines).encode(), kind=format)
+  again = kbest_files.parse_kbest("\n".join(lines).encode(), kind=format)
   assert again.lines == made.lines
   np.testing.assert_array_equal(again.sentence, made.sentence)
   want = sparse.to_dense(made.features, len(NAMES))
@@ -128,7 +128,7 @@ def test_round_trip(format, texts, data):
 def test_bars_are_escaped():
   made = make(ROWS, ["a ||| b", "|"])
   lines = kbest_write.format_kbest(made, np.zeros(2))
-  again = kbest.parse_kbest("\n".join(lines).encode())
+  again = kbest_files.parse_kbest("\n".join(lines).encode())
   assert again.lines == ["a &#124;&#124;&#124; b", "|"]
 
 

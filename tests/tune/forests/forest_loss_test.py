@@ -9,18 +9,17 @@ from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
 from jaxmt.metrics import compiled_bleu
-from jaxmt.tune import (
+from jaxmt.tune import learner, methods
+from jaxmt.tune import pool as pools
+from jaxmt.tune.forests import (
   forest_data,
   forest_loss,
   forest_mira,
   forest_rampion,
   forest_viterbi,
-  learner,
-  methods,
 )
-from jaxmt.tune import pool as pools
 from tests.reference import forests as reference
-from tests.tune import forest_mert_test as forests
+from tests.tune.forests import forest_mert_test as forests
 
 START = np.array([0.3, -0.2, 0.5])
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu, registry
-from jaxmt.tune import costs, envelope, options
+from jaxmt.tune import costs, options
+from jaxmt.tune.lists import envelope
 from jaxmt.tune.pool import ZERO_ONE, find_metric
 from jaxmt.tune.pool_scores import pool_score, scores
 

@@ -13,8 +13,9 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import feature_rows, options
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
+from jaxmt.tune.lists import feature_rows
 from jaxmt.tune.pool_scores import scores
 
 COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}

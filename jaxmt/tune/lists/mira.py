@@ -15,9 +15,10 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import njit
-from jaxmt.tune import feature_rows, options
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
+from jaxmt.tune.lists import feature_rows
 from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import sentence_costs
 

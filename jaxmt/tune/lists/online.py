@@ -13,9 +13,10 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import feature_rows, options
+from jaxmt.tune import options
 from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.learner import Learner, begin
+from jaxmt.tune.lists import feature_rows
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

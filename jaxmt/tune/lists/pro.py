@@ -15,8 +15,9 @@ from jaxmt.decode.candidate_lists import CandidateLists, take
 from jaxmt.errors import InputError
 from jaxmt.metrics import compiled_bleu, registry
 from jaxmt.text.kernels import GOLDEN, mixed, njit
-from jaxmt.tune import costs, options, owlqn
+from jaxmt.tune import costs, options
 from jaxmt.tune.best_iterate import Chooser
+from jaxmt.tune.lists import owlqn
 from jaxmt.tune.pool import find_metric
 from jaxmt.tune.pool_scores import backward, scores
 

@@ -1,4 +1,4 @@
-"""The compiled scanner behind `jaxmt.tune.kbest`: bytes to numbers."""
+"""The compiled scanner of `kbest_files`: bytes to numbers."""
 
 import numpy as np
 

@@ -1,0 +1,1 @@
+"""Files to tune on: k-best lists of five toolkits, Moses' tuning data."""

@@ -1,0 +1,1 @@
+"""Methods that learn weights from candidate lists."""
