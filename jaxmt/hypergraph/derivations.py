@@ -142,23 +142,24 @@ def list_items(
 
 
 @njit
-def string_length(edge, strings):
-  """Number of symbols of an edge."""
-  row, _, offsets, _ = strings
-  which = row[edge]
+def string_range(which, flat, offsets):
+  """Returns the first place of a string's symbols and one past the last.
+
+  Places up to `len(flat)` are those of `EdgeStrings.symbols`; the further
+  strings follow.
+  """
   if which < len(offsets) - 1:
-    return offsets[which + 1] - offsets[which]
-  return np.int64(1)
+    return offsets[which], offsets[which + 1]
+  place = len(flat) + which - (len(offsets) - 1)
+  return place, place + 1
 
 
 @njit
-def string_symbol(edge, place, strings):
-  """A symbol of an edge."""
-  row, flat, offsets, extra = strings
-  which = row[edge]
-  if which < len(offsets) - 1:
-    return np.int64(flat[offsets[which] + place])
-  return np.int64(extra[which - len(offsets) + 1])
+def symbol_at(place, flat, extra):
+  """Returns the symbol at a place of `string_range`."""
+  if place < len(flat):
+    return np.int64(flat[place])
+  return np.int64(extra[place - len(flat)])
 
 
 @njit
@@ -176,27 +177,35 @@ def spell_item(item, items, first, strings, words, stack):
   Returns:
     `(number of words, words, stack)`; the buffers may have grown.
   """
-  count, top = 0, 1
-  stack[0, 0], stack[0, 1] = item, 0
-  while top:
-    now, place = stack[top - 1, 0], stack[top - 1, 1]
-    edge = items[now, 0]
-    if place == string_length(edge, strings):
+  row, flat, offsets, extra = strings
+  count, top = 0, 0
+  now = np.int64(item)
+  place, end = string_range(row[items[now, 0]], flat, offsets)
+  while True:
+    # Back to the innermost item that has symbols left.
+    if place == end:
+      if top == 0:
+        return count, words, stack
       top -= 1
-      continue
-    stack[top - 1, 1] += 1
-    symbol = string_symbol(edge, place, strings)
+      now, place = stack[top, 0], stack[top, 1]
+      _, end = string_range(row[items[now, 0]], flat, offsets)
+    symbol = symbol_at(place, flat, extra)
+    place += 1
+    # A word is written.
     if symbol >= 0:
       if count == len(words):
         words = grown(words, count + 1)
       words[count] = symbol
       count += 1
       continue
-    if top == len(stack):
-      stack = grown_rows(stack, top + 1)
-    stack[top, 0], stack[top, 1] = items[now, first - 1 - symbol], 0
-    top += 1
-  return count, words, stack
+    # A tail's item comes next; this one waits if it has more symbols.
+    if place < end:
+      if top == len(stack):
+        stack = grown_rows(stack, top + 1)
+      stack[top, 0], stack[top, 1] = now, place
+      top += 1
+    now = np.int64(items[now, first - 1 - symbol])
+    place, end = string_range(row[items[now, 0]], flat, offsets)
 
 
 @njit
@@ -226,7 +235,8 @@ def list_item(item, items, first, tails, edges, used, stack):
     edge = items[now, 0]
     edges[used] = edge
     used += 1
-    stack = grown_rows(stack, top + arity)
+    if top + arity > len(stack):
+      stack = grown_rows(stack, top + arity)
     for part in range(arity - 1, -1, -1):
       if tails[edge, part] >= 0:
         stack[top, 0] = items[now, first + part]
@@ -257,7 +267,8 @@ def _list_and_spell(chosen, items, tails, strings):
     length, spelled, stack = spell_item(
       chosen[number], items, 1, strings, spelled, stack
     )
-    words = grown(words, num_words + length)
+    if num_words + length > len(words):
+      words = grown(words, num_words + length)
     for place in range(length):
       words[num_words + place] = spelled[place]
     num_words += length

@@ -27,21 +27,41 @@ def inside_max(edge_offsets, tails, scores):
     derivation of each node, the edge at its top (the first of equal ones, -1 if
     there is no derivation), and the best score of each edge with its tails.
   """
-  nodes = len(edge_offsets) - 1
-  inside = np.full(nodes, -np.inf)
-  back = np.full(nodes, -1, np.int64)
-  through = np.empty(len(scores))
-  for node in range(nodes):
+  last = np.int64(len(edge_offsets) - 1)
+  return inside_max_between(np.int64(0), last, edge_offsets, tails, scores)
+
+
+@njit
+def inside_max_between(first, last, edge_offsets, tails, scores):
+  """Finds the best derivation below each of the nodes of some sentences.
+
+  Args:
+    first: the first node.
+    last: one past the last node.
+    edge_offsets: `Forest.edge_offsets`.
+    tails: `Forest.tails`.
+    scores: float64 `[E]`.
+
+  Returns:
+    As `inside_max`, for these nodes and their edges only.
+  """
+  base = edge_offsets[first]
+  inside = np.empty(last - first)
+  back = np.empty(last - first, np.int64)
+  through = np.empty(edge_offsets[last] - base)
+  for node in range(first, last):
+    top, best = -np.inf, np.int64(-1)
     for edge in range(edge_offsets[node], edge_offsets[node + 1]):
       value = scores[edge]
       for part in range(tails.shape[1]):
-        if tails[edge, part] < 0:
+        tail = tails[edge, part]
+        if tail < 0:
           break
-        value += inside[tails[edge, part]]
-      through[edge] = value
-      if value > inside[node]:
-        inside[node] = value
-        back[node] = edge
+        value += inside[tail - first]
+      through[edge - base] = value
+      if value > top:
+        top, best = value, np.int64(edge)
+    inside[node - first], back[node - first] = top, best
   return inside, back, through
 
 

@@ -19,7 +19,7 @@ import concurrent.futures
 
 import numpy as np
 
-from jaxmt.hypergraph import host_passes, lazy_kbest
+from jaxmt.hypergraph import lazy_kbest
 from jaxmt.hypergraph.derivations import (
   DerivationLists,
   EdgeStrings,
@@ -95,10 +95,11 @@ def kbest(
 def _enumerate(
   forest, strings, scores, *, size, unique, threads
 ) -> DerivationLists:
-  edge_offsets = np.ascontiguousarray(forest.edge_offsets, np.int64)
-  tails = np.ascontiguousarray(forest.tails, np.int32)
-  _, _, through = host_passes.inside_max(edge_offsets, tails, scores)
-  columns = (edge_offsets, tails, scores, through)
+  columns = (
+    np.ascontiguousarray(forest.edge_offsets, np.int64),
+    np.ascontiguousarray(forest.tails, np.int32),
+    scores,
+  )
   limit = max(_SKIPS * size, _LEAST_SKIPS)
   batch = len(forest)
   parts = max(min(threads, batch), 1)

@@ -13,13 +13,16 @@ functions they are passed to compiled twice.
 import numpy as np
 
 from jaxmt.hypergraph.derivations import list_item, spell_item
+from jaxmt.hypergraph.host_passes import inside_max_between
 from jaxmt.hypergraph.string_sets import (
   EDGE,
   KIDS,
   LEFT,
   NEXT,
   RIGHT,
+  compare_strings,
   find_place,
+  first_place,
   hash_string,
   rehash,
 )
@@ -54,17 +57,19 @@ def _meld(records, scores, one, two):
 
 
 @njit
-def _open_node(node, first, state, used, records, scores, forest):
+def _open_node(node, first, state, used, records, scores, through, forest):
   """Puts a record of each edge of a node on its heap; returns the number."""
-  edge_offsets, through = forest[0], forest[3]
+  edge_offsets = forest[0]
+  base = edge_offsets[first]
   heap = np.int32(-1)
   for edge in range(edge_offsets[node], edge_offsets[node + 1]):
-    if not through[edge] > -np.inf:  # impossible, or above a node without edges
+    total = through[edge - base]
+    if not total > -np.inf:  # impossible, or above a node without edges
       continue
     for column in range(records.shape[1]):
       records[used, column] = -1
     records[used, EDGE] = edge
-    scores[used] = through[edge]
+    scores[used] = total
     heap = _meld(records, scores, heap, np.int32(used))
     used += 1
   state[node - first, _HEAP] = heap
@@ -172,13 +177,19 @@ def _enumerate(first, last, size, unique, limit, forest, strings):
   """
   edge_offsets, tails = forest[0], forest[1]
   arity = tails.shape[1]
+  _, _, through = inside_max_between(
+    first, last, edge_offsets, tails, forest[2]
+  )
   state = np.full((last - first, 6), -1, np.int32)
   records = np.empty((4096, KIDS + arity), np.int32)
   scores = np.empty(4096, np.float64)
   hashes = np.empty((4096, 4), np.uint64)
   slots = np.full((1024, 2), -1, np.int32)
-  one, two = np.empty(64, np.int32), np.empty(64, np.int32)
-  spelling = np.empty((64, 2), np.int64)
+  buffers = (
+    np.empty(64, np.int32),
+    np.empty(64, np.int32),
+    np.empty((64, 2), np.int64),
+  )
   stack = np.empty(last - first + 1, np.int64)  # a path, so never deeper
   found = np.empty(size, np.int32)
   count, used, kept, skipped = 0, np.int64(0), 0, 0
@@ -197,7 +208,9 @@ def _enumerate(first, last, size, unique, limit, forest, strings):
       hashes = grown_rows(hashes, used + room)
     asked = np.int64(-1)
     if state[at, _STAGE] == _NEW:
-      used = _open_node(node, first, state, used, records, scores, forest)
+      used = _open_node(
+        node, first, state, used, records, scores, through, forest
+      )
     elif state[at, _STAGE] == _DONE:
       asked, used = _push_successors(
         at, first, used, state, records, scores, forest
@@ -215,22 +228,30 @@ def _enumerate(first, last, size, unique, limit, forest, strings):
         break
       top -= 1
       continue
+    # The node has taken a record: is its string new?
     if unique:
-      hash_string(state[at, _POPPED], records, hashes, strings)
-      place, one, two, spelling = find_place(
-        state[at, _POPPED],
-        node,
-        (records, hashes),
-        strings,
-        (slots, one, two, spelling, top == 0),
-      )
-      if place < 0:
+      record = state[at, _POPPED]
+      hash_string(record, records, hashes, strings)
+      place = first_place(record, node, slots, hashes)
+      place = find_place(place, record, node, slots, hashes)
+      # Equal hashes of 128 bits count as equal words below the root; at the
+      # root, where strings are returned, words are compared.
+      while top == 0 and slots[place, 0] >= 0:
+        same, buffers = compare_strings(
+          record, slots[place, 0], records, strings, buffers
+        )
+        if same:
+          break
+        place = (place + 1) & (len(slots) - 1)
+        place = find_place(place, record, node, slots, hashes)
+      if slots[place, 0] >= 0:
         skipped += 1
         continue
-      slots[place, 0], slots[place, 1] = state[at, _POPPED], node
+      slots[place, 0], slots[place, 1] = record, node
       kept += 1
       if 2 * kept > len(slots):
         slots = rehash(slots, hashes)
+    # The record goes on the node's list; whoever asked for it goes on.
     _append(at, state, records)
     if top == 0:
       found[count] = state[at, _LAST]
@@ -252,8 +273,7 @@ def enumerate_forests(
     size: derivations per sentence.
     unique: whether derivations with words seen before are left out.
     limit: how many may be left out before the search gives up.
-    forest: (edge_offsets, tails, scores of edges, best scores of edges with
-      their tails), the last two float64 `[E]`.
+    forest: (edge_offsets, tails, scores of edges float64 `[E]`).
     strings: `EdgeStrings.columns`.
 
   Returns:
@@ -283,7 +303,8 @@ def enumerate_forests(
       length, spelt, stack = spell_item(
         record, records, KIDS, strings, spelt, stack
       )
-      words = grown(words, num_words + length)
+      if num_words + length > len(words):
+        words = grown(words, num_words + length)
       for place in range(length):
         words[num_words + place] = spelt[place]
       num_words += length

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxmt.hypergraph.derivations import (
   spell_item,
-  string_length,
-  string_symbol,
+  string_range,
+  symbol_at,
 )
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 
@@ -30,11 +30,12 @@ def mix(value):
 @njit
 def hash_string(record, records, hashes, strings):
   """Sets the hashes of a record's words, and the powers for its length."""
-  edge = records[record, EDGE]
+  row, flat, offsets, extra = strings
+  low, high = string_range(row[records[record, EDGE]], flat, offsets)
   one, two = np.uint64(0), np.uint64(0)
   one_power, two_power = np.uint64(1), np.uint64(1)
-  for place in range(string_length(edge, strings)):
-    symbol = string_symbol(edge, place, strings)
+  for place in range(low, high):
+    symbol = symbol_at(place, flat, extra)
     if symbol >= 0:
       word = mix(symbol)
       one = one * _BASE + word
@@ -52,39 +53,57 @@ def hash_string(record, records, hashes, strings):
 
 
 @njit
-def find_place(record, node, recorded, strings, table):
-  """Looks the words of a record up among those of its node.
+def first_place(record, node, slots, hashes):
+  """Returns the place of the table at which a search begins."""
+  mask = np.uint64(len(slots) - 1)
+  return np.int64(mix(hashes[record, 0] ^ mix(node)) & mask)
 
-  Equal hashes of 128 bits count as equal words below the root; at the root,
-  where strings are returned, they are compared.
+
+@njit
+def find_place(place, record, node, slots, hashes):
+  """Looks the words of a record up among those of its node, by their hashes.
+
+  Args:
+    place: where to begin.
+    record: the record.
+    node: its node.
+    slots: the table, int32 `[S, 2]`: a record and its node, -1 if free.
+    hashes: of all records, uint64 `[R, 4]`.
 
   Returns:
-    `(place, words, words, stack)`: the free place of the table, -1 if the same
-    words are there; and the buffers, which may have grown.
+    The first place that is free or has a record with the same hashes.
   """
-  slots, one, two, stack, compare = table
-  records, hashes = recorded
-  mask = np.uint64(len(slots) - 1)
-  place = mix(hashes[record, 0] ^ mix(node)) & mask
+  mask = np.int64(len(slots) - 1)
   while slots[place, 0] >= 0:
     other = slots[place, 0]
-    same = (
+    if (
       slots[place, 1] == node
       and hashes[other, 0] == hashes[record, 0]
       and hashes[other, 1] == hashes[record, 1]
-    )
-    if same and compare:
-      length, one, stack = spell_item(
-        record, records, KIDS, strings, one, stack
-      )
-      size, two, stack = spell_item(other, records, KIDS, strings, two, stack)
-      same = length == size
-      for word in range(min(length, size)):
-        same = same and one[word] == two[word]
-    if same:
-      return np.int64(-1), one, two, stack
-    place = (place + np.uint64(1)) & mask
-  return np.int64(place), one, two, stack
+    ):
+      break
+    place = (place + 1) & mask
+  return place
+
+
+@njit
+def compare_strings(one, other, records, strings, buffers):
+  """Returns whether the words of two records are equal, and the buffers.
+
+  Args:
+    one: a record.
+    other: another one.
+    records: all records.
+    strings: `EdgeStrings.columns`.
+    buffers: room for the words of both and for a stack; they may grow.
+  """
+  first, second, stack = buffers
+  length, first, stack = spell_item(one, records, KIDS, strings, first, stack)
+  size, second, stack = spell_item(other, records, KIDS, strings, second, stack)
+  same = length == size
+  for word in range(min(length, size)):
+    same = same and first[word] == second[word]
+  return same, (first, second, stack)
 
 
 @njit
