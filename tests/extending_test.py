@@ -6,12 +6,15 @@ import zlib
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxmt import align
 from jaxmt.decode import derivation, edge_features, kbest, nbest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.decode.forced import forced
+from jaxmt.errors import InputError
 from jaxmt.features import local_features, sparse
 from jaxmt.features.base import StringFeature
 from jaxmt.grammar.extract import static_features
@@ -279,3 +282,12 @@ def test_a_stateful_feature_from_outside():
     found = exact_result.beams.score[root[row], 0]
     np.testing.assert_allclose(found, top, atol=2e-4)
   assert values[:, -1].any()
+
+
+def test_forced_decoding_refuses_what_it_cannot_score():
+  case = cases.random_case(3, order=2, arity=2, sentences=2)
+  model, source = cases.to_model(
+    case, arity=2, weights=cases.WEIGHTS, features=[(Repeats(), ())]
+  )
+  with pytest.raises(InputError, match="Repeats"):
+    forced.force(model, source, ["a", "b"])

@@ -6,6 +6,7 @@ import numpy as np
 
 from jaxmt.decode.chart.chart_layout import rule_column
 from jaxmt.decode.model import Model, Source, rescore_source
+from jaxmt.errors import InputError
 from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm.host import advance
@@ -30,7 +31,14 @@ def scored(
     forest: nodes, rules and tails; N nodes, E edges.
     reference: their language model word ids, B rows.
     states: category, first and last reference word of each node, `[N]`.
+
+  Raises:
+    InputError: if the model has stateful features besides the language model
+      and label match: their scores are not known here.
   """
+  if model.extra:
+    names = ", ".join(name for one in model.extra for name in one.names)
+    raise InputError(f"forced decoding cannot score the features {names}")
   source = rescore_source(model, source)
   column = lambda pick: rule_column(
     model.columns, source.columns, forest.edges.rule, pick
