@@ -1,5 +1,6 @@
 """Each contract of the package is met from outside it, end to end."""
 
+import copy
 import dataclasses
 import itertools
 import zlib
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxmt import align
+from jaxmt.align import registry as align_registry
 from jaxmt.decode import derivation, edge_features, kbest, nbest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest, decoder, exact
@@ -25,6 +27,19 @@ from tests.reference import chart_cases as cases
 from tests.reference import forests
 from tests.reference import tiny_training as tiny
 from tests.tune import loop_test, small_pool
+
+
+@pytest.fixture(autouse=True)
+def registries(monkeypatch):
+  """What a test registers is gone after it."""
+  for module, name in (
+    (align_registry, "_ALIGNERS"),
+    (losses, "_LOSSES"),
+    (methods, "_METHODS"),
+    (static_features, "_REGISTRY"),
+    (local_features, "_REGISTRY"),
+  ):
+    monkeypatch.setattr(module, name, copy.deepcopy(getattr(module, name)))
 
 
 def test_an_aligner_from_outside():
