@@ -176,7 +176,7 @@ def test_killed_processes_go_on_together(alone, tmp_path):
   [
     (["--devices=-1"], "devices cannot be -1"),
     (["--process_id=3", "--coordinator=localhost:1"], "process_id 3 of 1"),
-    (["--runner=ray", "--coordinator=localhost:1"], "not both"),
+    (["--runner=ray", "--coordinator=localhost:1"], "cannot be combined"),
   ],
 )
 def test_bad_places_exit_2_with_one_line(tmp_path, flags, message):
