@@ -148,7 +148,7 @@ def test_seed_and_direction_change_the_corpus(tmp_path):
     (["--config.tune.method=mret"], "no method 'mret'"),
     (["--config.tune.options=('a=1',)"], "no option 'a'"),
     (["--config.systems=('forced',)"], "'primary' comes first"),
-    (["--config.systems=('primary','magic')"], "no 'magic'"),
+    (["--config.systems=('primary','magic')"], "'magic' is none of"),
     (["--config.theta.k=-1"], "k must be at least 1"),
     (["--config.interpolation=2.0"], "not between 0 and 1"),
     (["--config.theta.counts=viterbi"], "config.theta.counts"),
