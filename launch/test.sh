@@ -18,7 +18,7 @@ fi
 if [ $# -eq 0 ]; then
   echo "== readers, with bounds checks in the kernels"
   NUMBA_BOUNDSCHECK=1 "$VENV_PYTHON" -m pytest -q \
-    tests/text/{links,trees,vocabulary}_test.py tests/lm/arpa_test.py \
+    tests/text/{links,trees,vocabulary}_test.py tests/lm/arpa_{parse,read}_test.py \
     tests/tune/formats/kbest_files_test.py tests/grammar/validation_test.py \
     tests/grammar/formats/dialect_test.py
   echo "== all tests"
