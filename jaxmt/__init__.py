@@ -14,14 +14,23 @@ __version__ = "0.1.0"
 
 _FUNCTIONS = (
   *("load", "load_files", "export", "with_weights", "translate", "kbest"),
-  *("force", "evaluate", "Translator", "Decoded", "KBestLists", "Forced"),
+  *(
+    "force",
+    "learn",
+    "evaluate",
+    "Translator",
+    "Decoded",
+    "KBestLists",
+    "Forced",
+  ),
   "Derivation",
 )
 # `decode` and `tune` are packages that can be called.
 _PACKAGES = (
   *("text", "corpora", "align", "lm", "grammar", "features", "hypergraph"),
+  "models",
   *("decode", "metrics", "losses", "tune", "train", "experiment", "report"),
-  *("runtime", "api", "errors"),
+  *("inspection", "parse", "runtime", "api", "errors"),
 )
 
 __all__, __getattr__, __dir__ = lazy.names_of(

@@ -16,17 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode import derivation_text, edge_features, loading, nbest
-from jaxmt.decode import kbest as kbest_lib
+from jaxmt.decode import (
+  decoding,
+  derivation_text,
+  loading,
+  nbest,
+  translation_forest,
+)
 from jaxmt.decode import model as models
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode import translator as translators
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.decode.chart import beam_forest
 from jaxmt.decode.forced import forced as forced_lib
 from jaxmt.decode.translator import Translator as Translator
 from jaxmt.decode.translator import with_weights as with_weights
-from jaxmt.experiment import finished_run, saved_systems
+from jaxmt.experiment import finished_run, learning_run, saved_systems
 from jaxmt.features import string_templates
 from jaxmt.features import weights as weight_files
 from jaxmt.hypergraph import forest as forest_lib
@@ -37,7 +41,13 @@ from jaxmt.results import Decoded as Decoded
 from jaxmt.results import Derivation as Derivation
 from jaxmt.results import Forced as Forced
 from jaxmt.results import KBestLists as KBestLists
+from jaxmt.runtime.runner import Runner
 from jaxmt.text import kernels, raw_text
+from jaxmt.train.shard_store import MemoryStore
+from jaxmt.train.training import Resources
+from jaxmt.train.violation import config as learn_config
+from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.development import Development
 from jaxmt.tune import kbest_decoder, loop, methods
 
 References = Sequence[Sequence[str]]
@@ -66,7 +76,10 @@ def load_files(
   *,
   dialect: str = "jaxmt",
   span: int | None = None,
-  targets: int = 20,
+  targets: int | None = None,
+  kind: str = "scfg",
+  reordering: str = "",
+  distortion: int | None = None,
 ) -> Translator:
   """Returns a translator of files.
 
@@ -76,13 +89,27 @@ def load_files(
     weights: a weights file or a moses.ini, or weights by feature name.
     dialect: format of the grammar and units of its features.
     span: longest Hiero span; that of a moses.ini, or else 10, if None.
-    targets: target sides per source pattern.
+    targets: target sides per source pattern; that of a moses.ini, or 20.
+    kind: "scfg" for rules, "phrase" for a phrase table, "btg" for one in a
+      bracketing grammar.
+    reordering: for "phrase" the file of a reordering model in Moses' format,
+      for "btg" a folder that has one, if not the grammar itself.
+    distortion: distortion limit of phrases, -1 for none; that of a moses.ini,
+      or else 6, if None.
 
   Raises:
     InputError: if a file is missing or malformed.
   """
   return loading.load_files(
-    grammar, lm=lm, weights=weights, dialect=dialect, span=span, targets=targets
+    grammar,
+    lm=lm,
+    weights=weights,
+    dialect=dialect,
+    span=span,
+    targets=targets,
+    kind=kind,
+    reordering=reordering,
+    distortion=distortion,
   )
 
 
@@ -130,7 +157,7 @@ def decode(
     if not (forests or lists):
       continue
     rows.append(part.rows)
-    grown.append(beam_forest.extract(model.model, part))
+    grown.append(decoding.forest(model.model, part))
     if lists:
       chosen.append(
         nbest.lists(
@@ -232,7 +259,9 @@ def kbest(
   if references is not None:
     errors = _errors(flat, references, metric)
   sizes = np.bincount(flat.sentence, minlength=len(out))
-  return KBestLists(flat=flat, sizes=sizes, errors=errors)
+  return KBestLists(
+    flat=flat, sizes=sizes, errors=errors, weights=model.weights
+  )
 
 
 def rescore(out: Decoded, weights: Mapping[str, float]) -> np.ndarray:
@@ -244,7 +273,7 @@ def rescore(out: Decoded, weights: Mapping[str, float]) -> np.ndarray:
   model = out.model.model
   if model.templates is not None:
     raise ValueError("sparse features: decode again with other weights")
-  values = edge_features.edge_features(model, out.source, out.forests)
+  values = translation_forest.edge_features(model, out.source, out.forests)
   return values @ weight_files.to_vector(weights, model.feature_names)
 
 
@@ -273,9 +302,9 @@ def force(
   found = forced_lib.force(
     model.model, source, _checked(references), config=config
   )
-  best = kbest_lib.best(model.model, source, found.forest, size=1)
+  best = translation_forest.kbest(model.model, source, found.forest, size=1)
   roots = derivation_text.trees(
-    model.model, source, kbest_lib.derivations(found.forest, best)
+    model.model, source, translation_forest.derivations(found.forest, best)
   )
   derivations: list[Derivation | None] = [None] * len(source)
   for row, root in zip(best.sentence.tolist(), roots, strict=True):
@@ -294,6 +323,7 @@ def tune(
   references: References,
   *,
   method: str = "kbmira",
+  space: str = "kbest",
   metric: str = "bleu",
   rounds: int = 5,
   k: int = 100,
@@ -307,8 +337,10 @@ def tune(
     model: where to start.
     lines: N tokenised sentences.
     references: for each line its references.
-    method: one of `jaxmt.tune.methods.names()`.
-    metric: what to optimise.
+    method: one of `jaxmt.tune.methods.names(space=space)`.
+    space: what the method sees of a sentence: "kbest", its list of candidates,
+      or "forest", all derivations of the decoder's forest.
+    metric: what to optimise; on forests, methods other than MERT need BLEU.
     rounds: decodings followed by an optimisation.
     k: candidates per sentence and round.
     trees: bracketed trees of the sentences.
@@ -316,10 +348,10 @@ def tune(
     options: settings of the method, as launch/tune.py --option takes them.
 
   Raises:
-    InputError: for a method, metric or option that does not exist.
+    InputError: for a method, space, metric or option that does not exist.
   """
   chosen = methods.configure(
-    methods.find(method), {"metric": metric, **(options or {})}
+    methods.find(method, space=space), {"metric": metric, **(options or {})}
   )
   decoder = kbest_decoder.make_decode(
     model.model,
@@ -327,6 +359,7 @@ def tune(
     config=translators.decode_config(model, forest=True),
     size=k,
     spans=_spans(model, lines, trees),
+    density=methods.forest_density(chosen),
   )
   state = loop.run(
     decoder,
@@ -337,6 +370,58 @@ def tune(
     seed,
   )
   return with_weights(model, state.best_weights)
+
+
+def learn(
+  model: Translator,
+  lines: Sequence[str],
+  references: References,
+  *,
+  dev_lines: Sequence[str],
+  dev_references: References,
+  trees: Sequence[str] | None = None,
+  dev_trees: Sequence[str] | None = None,
+  settings: LearnConfig | None = None,
+) -> Translator:
+  """Returns the model with weights learned on a bitext, from its own ones on.
+
+  Args:
+    model: where to start; its rules must derive some of the references.
+    lines: N tokenised sentences.
+    references: for each line its references.
+    dev_lines: sentences that judge each epoch.
+    dev_references: their references.
+    trees: bracketed trees of the sentences.
+    dev_trees: bracketed trees of the sentences that judge.
+    settings: the update and everything else, see `LearnConfig`.
+
+  Raises:
+    InputError: for settings that make no sense, or if nothing can be learned.
+  """
+  config = settings or LearnConfig()
+  learn_config.check(config)
+  task = learning_run.Task(
+    model=model.model,
+    lines=_checked(lines),
+    references=references,
+    start=model.model.weights,
+    beam=model.beam,
+    pop=model.pop,
+    development=Development(
+      model=model.model,
+      lines=_checked(dev_lines),
+      references=dev_references,
+      config=translators.decode_config(model, forest=True),
+      spans=_spans(model, dev_lines, dev_trees),
+    ),
+    spans=_spans(model, lines, trees),
+  )
+  store, threads = MemoryStore(), kernels.available_threads()
+  made, _ = learning_run.prepare(task, config, store=store, threads=threads)
+  resources = Resources(runner=Runner(workers=threads))
+  learned = learning_run.run(made, config, store=store, resources=resources)
+  sparse = dataclasses.replace(model, model=made.model)  # has their templates
+  return with_weights(sparse, learned.weights)
 
 
 def evaluate(

@@ -14,6 +14,7 @@ from jaxmt.decode.model import Source
 from jaxmt.decode.translate import Pieces, Translation
 from jaxmt.decode.translator import Translator
 from jaxmt.hypergraph.forest import Forest
+from jaxmt.inspection import list_views
 from jaxmt.report import html
 
 
@@ -31,7 +32,7 @@ class Derivation:
     return " ".join(map(str, self.trees)) or "()"
 
   def _repr_html_(self) -> str:
-    return html.derivation_tree(self.trees)
+    return html.derivation(self.trees)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,11 +100,13 @@ class KBestLists:
     flat: all translations one after the other, with features and links.
     sizes: how many each line has, int64 `[B]`.
     errors: sentence-level error of each, float64; None without references.
+    weights: that the lists were made with, by name; empty if not known.
   """
 
   flat: CandidateLists
   sizes: np.ndarray
   errors: np.ndarray | None
+  weights: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   def __len__(self) -> int:
     return len(self.sizes)
@@ -175,7 +178,16 @@ class KBestLists:
       columns["cost"] = self.errors.tolist()
     columns["translation"] = self.flat.lines
     rows = list(zip(*columns.values(), strict=True))
-    return html.kbest_table(self._split(rows), list(columns))
+    plain = html.kbest_table(self._split(rows), list(columns))
+    if not len(self) or not self.weights:
+      return plain
+    views = list_views.kbest_views(self.flat, self.names, costs=self.errors)
+    data = {
+      "features": list(self.names),
+      "weights": [self.weights.get(name, 0.0) for name in self.names],
+      "list": views[0].values(),
+    }
+    return html.component("kbest", data, plain)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

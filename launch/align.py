@@ -5,32 +5,118 @@ r"""Links the words of a bitext; one line of Pharaoh links per sentence pair.
 
 Learns the model in both directions from the text itself. Lines without words
 on one side get an empty line. The result is a function of the input alone.
+
+With hand-aligned pairs PREFIX.fr, PREFIX.en, PREFIX.align, a discriminative
+aligner learns from them, too:
+
+    python launch/align.py --source=S --target=T --output=L \
+        --model=itg --train_gold=PREFIX
+
+    python launch/align.py --evaluate=L --gold=A [--json]
+
+compares links with gold links (`i-j` sure, `i?j` possible).
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
 import dataclasses
+import json
 
 import jax
 from absl import flags
 
-from jaxmt.align import aligner, em, lexicon, registry, symmetrize
+from jaxmt.align import (
+  aligner,
+  em,
+  evaluation,
+  lexicon,
+  registry,
+  symmetrize,
+  tree_symmetrize,
+)
+from jaxmt.align.itg import model as itg_model
+from jaxmt.align.itg import pruning
+from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
+from jaxmt.models.fitting import FitOptions
+from jaxmt.report import matrices, page, tables
 from jaxmt.runtime import parallel, progress
-from jaxmt.text import bitext, files, links, vocabulary
+from jaxmt.text import bitext, files, links, trees, vocabulary
 from jaxmt.text.ragged import Ragged
+from jaxmt.train import itg_training, supervised_alignment
 
 _SOURCE = flags.DEFINE_string("source", "", "source side, one sentence a line")
 _TARGET = flags.DEFINE_string("target", "", "target side")
 _OUTPUT = flags.DEFINE_string("output", "", "links; '-' for standard output")
 _MODEL = flags.DEFINE_enum(
-  "model", "diagonal", registry.names(), "alignment model"
+  "model", "diagonal", (*registry.names(), "itg", "neural"), "alignment model"
 )
 _SYMMETRIZE = flags.DEFINE_enum(
   "symmetrize",
   "grow-diag-final-and",
-  symmetrize.METHODS,
-  "how to combine the two directions",
+  (*symmetrize.METHODS, *tree_symmetrize.METHODS),
+  "how to combine the two directions; not for itg, which has one",
+)
+_TREES = flags.DEFINE_string(
+  "trees", "", "parse trees of a side, one a line, for idsg and idsg-diag"
+)
+_TREES_OF = flags.DEFINE_enum(
+  "trees_of", "target", tree_symmetrize.SIDES, "which side --trees are of"
+)
+_TRAIN_GOLD = flags.DEFINE_string(
+  "train_gold",
+  "",
+  "prefix of hand-aligned pairs: PREFIX.SRC, PREFIX.en, PREFIX.align (itg)",
+)
+_TEACHER = flags.DEFINE_enum(
+  "teacher",
+  "hmm",
+  supervised_alignment.TEACHERS,
+  "whose links the neural aligner learns from; itg needs --train_gold",
+)
+_EPOCHS = flags.DEFINE_integer(
+  "epochs", 5, "passes of the neural aligner's network"
+)
+_WINDOW = flags.DEFINE_integer(
+  "window", 5, "words on either side that the neural aligner sees"
+)
+_HIDDEN = flags.DEFINE_list(
+  "hidden", ["120", "10"], "units of the neural aligner's hidden layers"
+)
+_EMBEDDING_EPOCHS = flags.DEFINE_integer(
+  "embedding_epochs", 0, "passes that learn embeddings from either side first"
+)
+_FINE_TUNE = flags.DEFINE_bool(
+  "fine_tune", False, "whether jumps and network learn together at the end"
+)
+_KIND = flags.DEFINE_enum(
+  "kind",
+  "hp",
+  itg_model.KINDS,
+  "ITG of word pairs (w), with phrase pairs (p), hierarchical pairs (h), both",
+)
+_TRAINING = flags.DEFINE_enum(
+  "training", "softmax", itg_training.methods(), "how ITG weights are learnt"
+)
+_PRUNER = flags.DEFINE_enum(
+  "pruner", "dpdi", pruning.PRUNERS, "which bi-spans ITG parsing looks at"
+)
+_BEAM = flags.DEFINE_integer(
+  "beam", 10, "target spans for each source span in ITG parsing"
+)
+_EMD = flags.DEFINE_integer(
+  "emd_rounds",
+  0,
+  "semi-supervised rounds of ITG: counts from its own links, at most",
+)
+_SEED = flags.DEFINE_integer("seed", 0, "of random starts in training")
+_EVALUATE = flags.DEFINE_string("evaluate", "", "links to compare with --gold")
+_GOLD = flags.DEFINE_string("gold", "", "gold links: i-j sure, i?j possible")
+_JSON = flags.DEFINE_bool("json", False, "print --evaluate as JSON")
+_MATRICES = flags.DEFINE_string(
+  "matrices",
+  "",
+  "with --evaluate, --source and --target: a page of alignment matrices",
 )
 _ITERATIONS = flags.DEFINE_integer(
   "iterations", 5, "passes over the bitext; the last one links"
@@ -94,8 +180,12 @@ def main(argv: list[str]) -> None:
   """Reads a bitext, aligns it and writes the links."""
   del argv
   program.check_paths(
-    outputs=("output", "lexicon"), inputs=("source", "target")
+    outputs=("output", "lexicon", "matrices"),
+    inputs=("source", "target", "trees", "evaluate", "gold"),
   )
+  if _EVALUATE.value:
+    _evaluate()
+    return
   program.required(
     source=_SOURCE.value, target=_TARGET.value, output=_OUTPUT.value
   )
@@ -106,17 +196,20 @@ def main(argv: list[str]) -> None:
   source_lines, target_lines = bitext.read_parallel(
     [_SOURCE.value, _TARGET.value]
   )
+  if _MODEL.value == "itg":
+    found = _itg_links(source_lines, target_lines, _devices())
+    _write(found, source_lines, target_lines)
+    return
+  if _MODEL.value == "neural":
+    found = _neural_links(source_lines, target_lines)
+    _write(found, source_lines, target_lines)
+    return
+  assert config is not None
+  parsed = _trees(source_lines, target_lines)
   source, source_words = _words(source_lines)
   target, target_words = _words(target_lines)
   result, first_process = _align(source, target, config)
-  if _SYMMETRIZE.value in ("forward", "backward"):
-    linked = result.links[_SYMMETRIZE.value]
-  else:
-    linked = symmetrize.symmetrize(
-      result.links["forward"],
-      result.links["backward"],
-      method=_SYMMETRIZE.value,
-    )
+  linked = _symmetrized(result.links, parsed)
   if not first_process:
     return
   if _LEXICON.value:
@@ -125,14 +218,216 @@ def main(argv: list[str]) -> None:
       table = lexicon.from_links(source, target, linked, source_size=size)
     else:
       table = lexicon.from_alignment(result, source_size=size)
-    forward, backward = lexicon.to_lines(table, source_words, target_words)
-    files.write_lines(f"{_LEXICON.value}.f2e", forward)
-    files.write_lines(f"{_LEXICON.value}.e2f", backward)
+    _write_lexicon(table, source_words, target_words)
   files.write_lines(_OUTPUT.value, links.format_links(linked))
 
 
-def _config() -> aligner.AlignConfig:
-  """Returns the settings of the flags; absent flags keep the model's usual."""
+def _trees(source_lines: list[str], target_lines: list[str]):
+  """Returns the trees of --trees, or None if they are not needed."""
+  if _SYMMETRIZE.value not in tree_symmetrize.METHODS[1:]:
+    if _TREES.value:
+      raise InputError("--trees is for --symmetrize=idsg or idsg-diag")
+    return None
+  program.required(trees=_TREES.value)
+  parsed = trees.parse_trees(files.read_lines(_TREES.value), path=_TREES.value)
+  lines = source_lines if _TREES_OF.value == "source" else target_lines
+  words = bitext.word_counts(lines)
+  bitext.check_line_count(len(parsed), path=_TREES.value, expected=len(words))
+  sizes = parsed.words.lengths
+  for row, (leaves, count) in enumerate(zip(sizes, words, strict=True)):
+    if leaves and leaves != count:
+      raise InputError(
+        f"{leaves} leaves for {count} words", path=_TREES.value, line=row + 1
+      )
+  return parsed
+
+
+def _symmetrized(found: dict[str, Ragged], parsed) -> Ragged:
+  """Combines the two directions as --symmetrize says."""
+  method = _SYMMETRIZE.value
+  if method in em.DIRECTIONS:
+    return found[method]
+  if method in tree_symmetrize.METHODS:
+    return tree_symmetrize.symmetrize(
+      found["forward"],
+      found["backward"],
+      method=method,
+      trees=parsed,
+      side=_TREES_OF.value,
+    )
+  return symmetrize.symmetrize(
+    found["forward"], found["backward"], method=method
+  )
+
+
+def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
+  """Trains an ITG aligner on hand-aligned pairs and returns its links."""
+  if not _TRAIN_GOLD.value:
+    raise InputError("ITG alignment needs --train_gold")
+  say = progress.say if _REPORT.value else lambda line: None
+  return supervised_alignment.align_itg(
+    source_lines,
+    target_lines,
+    supervised_alignment.read_gold(_TRAIN_GOLD.value),
+    itg_training.ItgConfig(
+      kind=_KIND.value,
+      method=_TRAINING.value,
+      pruner=_PRUNER.value,
+      beam=_BEAM.value,
+    ),
+    iterations=_ITERATIONS.value,
+    rounds=_EMD.value,
+    decoder=_DECODER.value,
+    threshold=_THRESHOLD.value,
+    seed=_SEED.value,
+    mesh=mesh,
+    report=say,
+    progress=lambda news: say(_summary(news)),
+  ).links
+
+
+def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
+  """Trains a neural aligner on a teacher's links and returns its own."""
+  try:
+    config = NeuralConfig(
+      window=_WINDOW.value,
+      hidden=tuple(int(units) for units in _HIDDEN.value),
+      embedding_epochs=_EMBEDDING_EPOCHS.value,
+      fine_tune=_FINE_TUNE.value,
+      fit=FitOptions(epochs=_EPOCHS.value, batch=512, rate=0.003),
+      seed=_SEED.value,
+    )
+  except ValueError as error:
+    raise InputError(f"--{error}") from error
+  source, _ = _words(source_lines)
+  target, _ = _words(target_lines)
+  if _TEACHER.value == "itg":
+    mesh = _devices()
+    teacher = _itg_links(source_lines, target_lines, mesh)
+  else:
+    settings = registry.default_config(
+      _TEACHER.value, iterations=_ITERATIONS.value
+    )
+    mesh = _devices()
+    taught = em.align(source, target, settings, mesh=mesh)
+    teacher = symmetrize.symmetrize(
+      taught.links["forward"],
+      taught.links["backward"],
+      method=_SYMMETRIZE.value,
+    )
+  return supervised_alignment.align_neural(
+    source,
+    target,
+    teacher,
+    config,
+    symmetrization=_SYMMETRIZE.value,
+    mesh=mesh if parallel.size(mesh) > 1 else None,
+    report=progress.say if _REPORT.value else lambda line: None,
+  )
+
+
+def _write(
+  found: Ragged, source_lines: list[str], target_lines: list[str]
+) -> None:
+  """Writes links, and word translation tables of them."""
+  if _LEXICON.value:
+    source, source_words = _words(source_lines)
+    target, target_words = _words(target_lines)
+    table = lexicon.from_links(
+      source, target, found, source_size=len(source_words)
+    )
+    _write_lexicon(table, source_words, target_words)
+  files.write_lines(_OUTPUT.value, links.format_links(found))
+
+
+def _evaluate() -> None:
+  """Compares links with gold links and prints the report."""
+  program.required(gold=_GOLD.value)
+  lengths: dict = {"source_lengths": None, "target_lengths": None}
+  texts = None
+  if _SOURCE.value and _TARGET.value:
+    texts = bitext.read_parallel([_SOURCE.value, _TARGET.value])
+    lengths = {
+      "source_lengths": bitext.word_counts(texts[0]),
+      "target_lengths": bitext.word_counts(texts[1]),
+    }
+  sure, possible = links.parse_gold(
+    files.read_lines(_GOLD.value), path=_GOLD.value, **lengths
+  )
+  predicted = links.parse_links(
+    files.read_lines(_EVALUATE.value), path=_EVALUATE.value, **lengths
+  )
+  if len(predicted) != len(sure):
+    raise InputError(
+      f"{len(predicted)} lines, but '{_GOLD.value}' has {len(sure)}",
+      path=_EVALUATE.value,
+    )
+  if not len(sure):
+    raise InputError("no sentence pairs", path=_GOLD.value)
+  report = evaluation.evaluate(predicted, sure, possible, **lengths)
+  if _MATRICES.value:
+    if texts is None:
+      raise InputError("--matrices needs --source and --target")
+    _write_matrices(texts, predicted, sure, possible)
+  if _JSON.value:
+    print(json.dumps(report))
+    return
+  print(tables.text(evaluation.summary_rows(report)))
+  print(tables.text(report["types"]))
+
+
+def _write_matrices(texts, predicted, sure, possible) -> None:
+  """Writes a page with a matrix for each sentence pair."""
+  pairs = lambda rows, row: [tuple(link) for link in rows[row].tolist()]
+  drawn = [
+    matrices.alignment_matrix(
+      texts[0][row].split(),
+      texts[1][row].split(),
+      pairs(predicted, row),
+      sure=pairs(sure, row),
+      possible=pairs(possible, row),
+      title=f"{row + 1}",
+    )
+    for row in range(len(predicted))
+  ]
+  section = page.section(
+    "Alignment matrices",
+    page.paragraph(
+      "Dots are predicted links, red if wrong; filled cells are gold links,"
+      " pale if only possible."
+    ),
+    *drawn,
+  )
+  files.write_text(_MATRICES.value, page.page("Word links", [section]))
+
+
+def _write_lexicon(table, source_words, target_words) -> None:
+  """Writes the two files of --lexicon."""
+  forward, backward = lexicon.to_lines(table, source_words, target_words)
+  files.write_lines(f"{_LEXICON.value}.f2e", forward)
+  files.write_lines(f"{_LEXICON.value}.e2f", backward)
+
+
+def _config() -> aligner.AlignConfig | None:
+  """Returns the settings of the flags; absent flags keep the model's usual.
+
+  None for models that learn from hand-aligned pairs.
+  """
+  if _MODEL.value in ("itg", "neural"):
+    if _SYMMETRIZE.value not in symmetrize.METHODS:
+      raise InputError(
+        f"--symmetrize={_SYMMETRIZE.value} is not for --model={_MODEL.value}"
+      )
+    if _LEXICON.value and _LEXICON_FROM.value == "model":
+      raise InputError(
+        f"--lexicon_from=model is not for --model={_MODEL.value}"
+      )
+    registry.default_config(
+      "hmm", iterations=_ITERATIONS.value, threshold=_THRESHOLD.value
+    )
+    return None
+  if _TRAIN_GOLD.value:
+    raise InputError("--train_gold is for --model=itg")
   optional = {"null_probability": _NULL.value, "alpha": _ALPHA.value}
   return registry.default_config(
     _MODEL.value,
@@ -153,9 +448,8 @@ def _words(lines: list[str]) -> tuple[Ragged, list[str]]:
   return dataclasses.replace(ids, flat=ids.flat + 1), ["NULL", *words]
 
 
-def _align(source: Ragged, target: Ragged, config: aligner.AlignConfig):
-  """Returns the alignment, and whether this process writes the output."""
-  # The devices start here, after the input has been read and checked.
+def _devices():
+  """Starts the devices, after the input has been read; returns their mesh."""
   try:
     parallel.initialize(
       devices=_DEVICES.value,
@@ -163,9 +457,14 @@ def _align(source: Ragged, target: Ragged, config: aligner.AlignConfig):
       num_processes=_PROCESSES.value,
       process_id=_PROCESS.value,
     )
-    mesh = parallel.make_mesh(_DEVICES.value)
+    return parallel.make_mesh(_DEVICES.value)
   except ValueError as error:
     raise InputError(f"--{error}") from error
+
+
+def _align(source: Ragged, target: Ragged, config: aligner.AlignConfig):
+  """Returns the alignment, and whether this process writes the output."""
+  mesh = _devices()
   directions = em.DIRECTIONS
   from_model = _LEXICON.value and _LEXICON_FROM.value == "model"
   if _SYMMETRIZE.value in directions and not from_model:

@@ -7,7 +7,7 @@ For each sentence: a derivation of the reference (or of the nearest string), and
 the rank of each of its parts among the hypotheses of its span: "before", with
 the baseline's rule probabilities and weights; "new rules", with the trained
 probabilities and the baseline's weights; and "after", with the weights tuned
-for them too. Of several epochs the last counts. Parts behind the beam width,
+for them too. Of several epochs the last counts. Parts beyond the beam width,
 or that the search did not come to, are lost in decoding. Then how often that
 happens: to the derivations that were best before, and to those that each model
 itself likes best, since another may have taken their place. Then which rules

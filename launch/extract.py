@@ -1,10 +1,20 @@
 """Extracts a synchronous grammar from a word-aligned bitext.
 
     python launch/extract.py --source=S --target=T --links=L [--trees=P] \
-      --kind=hiero|t2s|joint --output=G [--format=native|cdec|...] [--filter=S2]
+      --kind=hiero|t2s|joint|phrase|btg --output=G [--format=native|cdec|...] \
+      [--reordering=R] [--filter=S2]
 
 Writes the rules with their features: relative frequencies, lexical weights,
 indicators, glue and pass-through rules. The corpus may be larger than memory.
+
+--kind=phrase writes a phrase table: all consistent pairs of up to --max_phrase
+words (7 if not given) on either side, with a lexicalised reordering model in
+six more columns; --format=moses writes the model to the file --reordering.
+
+--kind=btg writes such phrase pairs with the two rules of a bracketing grammar
+and, in the same folder, a maximum-entropy reordering model of neighbouring
+blocks, and says how well it predicts the order in every 20th sentence, which is
+left out of its training. For translate.py and tune.py --kind=btg.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -12,20 +22,33 @@ from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 import contextlib
 import dataclasses
 import functools
+import math
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
+import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
+from jaxmt.grammar import btg, native, pair_quality, reordering
 from jaxmt.grammar import filter as filter_lib
-from jaxmt.grammar import native
 from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar import table as table_lib
-from jaxmt.grammar.extract import aligned_text, extraction, ghkm, shards
+from jaxmt.grammar.extract import (
+  aligned_text,
+  block_pairs,
+  extraction,
+  ghkm,
+  orientations,
+  phrase_smoothing,
+  phrases,
+  shards,
+)
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions, check_options
+from jaxmt.grammar.extract.phrases import PhraseOptions
 from jaxmt.grammar.extract.shards import AlignedShard, CountOptions
 from jaxmt.runtime import progress
 from jaxmt.runtime import runner as runner_lib
@@ -38,11 +61,33 @@ flags.DEFINE_string("source", None, "source side, one sentence a line")
 flags.DEFINE_string("target", None, "target side")
 flags.DEFINE_string("links", None, "word links, Pharaoh format")
 flags.DEFINE_string("trees", None, "source trees, for --kind=t2s and joint")
-flags.DEFINE_enum("kind", "hiero", ["hiero", "t2s", "joint"], "which rules")
+flags.DEFINE_enum(
+  "kind", "hiero", ["hiero", "t2s", "joint", "phrase", "btg"], "which rules"
+)
 flags.DEFINE_string("output", None, "where the grammar goes")
 flags.DEFINE_enum("format", "native", FORMATS, "the grammar's format")
 flags.DEFINE_string("filter", None, "keep only rules usable on this text")
 flags.DEFINE_string("glue", None, "where the glue grammar of --format goes")
+flags.DEFINE_string(
+  "reordering", None, "where the reordering model of --kind=phrase goes"
+)
+flags.DEFINE_enum(
+  "orientation",
+  "word",
+  [*orientations.KINDS, "none"],
+  "what tells the orientation of phrases; none: no reordering model",
+)
+flags.DEFINE_enum(
+  "smoothing",
+  "none",
+  phrase_smoothing.METHODS,
+  "of the probabilities of phrase pairs",
+)
+flags.DEFINE_string(
+  "significance",
+  "",
+  "drop phrase pairs that could be chance: a+e, a-e, or the least -ln p",
+)
 flags.DEFINE_integer("max_phrase", 10, "longest source span")
 flags.DEFINE_integer("max_target_phrase", 10, "longest target span")
 flags.DEFINE_integer("max_symbols", 5, "most source symbols of a rule")
@@ -66,6 +111,12 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_float("alpha", 0.0, "add-alpha smoothing of the frequencies")
 flags.DEFINE_bool("provenance", False, "keep which sentence gave which rule")
+flags.DEFINE_string(
+  "pair_weights",
+  None,
+  "weights of the sentence pairs, as clean.py writes them, for two more"
+  " translation probabilities of every rule",
+)
 flags.DEFINE_bool("skip_bad", False, "skip bad sentences and count them")
 flags.DEFINE_enum("runner", "threads", runner_lib.KINDS, "where to work")
 flags.DEFINE_integer("workers", 2, "shards worked on at once")
@@ -73,14 +124,32 @@ flags.DEFINE_string("ray_address", None, "a running Ray cluster")
 flags.DEFINE_integer("memory", 1024, "budget in MB before spilling to disk")
 
 
+def _phrase_options() -> PhraseOptions:
+  """The options of --kind=phrase."""
+  return PhraseOptions(
+    length=FLAGS.max_phrase if FLAGS["max_phrase"].present else 7,
+    smoothing=FLAGS.smoothing,
+    significance=FLAGS.significance,
+    reordering="" if FLAGS.orientation == "none" else FLAGS.orientation,
+  )
+
+
 def _options():
   """The options the flags ask for."""
-  hiero = HieroOptions(
-    **{
-      field.name: getattr(FLAGS, field.name)
-      for field in dataclasses.fields(HieroOptions)
-    }
-  )
+  if FLAGS.kind in ("phrase", "btg"):
+    options = _phrase_options()
+    try:
+      phrases.check_options(options)
+    except ValueError as error:
+      raise InputError(str(error)) from error
+    hiero = options.limits
+  else:
+    hiero = HieroOptions(
+      **{
+        field.name: getattr(FLAGS, field.name)
+        for field in dataclasses.fields(HieroOptions)
+      }
+    )
   runner = runner_lib.Runner(
     kind=FLAGS.runner, workers=FLAGS.workers, address=FLAGS.ray_address
   )
@@ -108,7 +177,7 @@ def _extractors(
 ) -> list[shards.Extractor]:
   """What finds the rules of each kind."""
   found: list[shards.Extractor] = []
-  if FLAGS.kind in ("hiero", "joint"):
+  if FLAGS.kind in ("hiero", "joint", "phrase", "btg"):
     found.append(functools.partial(extraction.hiero_rules, options=hiero))
   if FLAGS.kind in ("t2s", "joint"):
     found.append(functools.partial(ghkm.tree_rules, options=trees))
@@ -140,8 +209,8 @@ def main(argv: list[str]) -> None:
   """Reads flags, extracts, writes."""
   del argv
   program.check_paths(
-    outputs=("output", "glue"),
-    inputs=("source", "target", "links", "trees", "filter"),
+    outputs=("output", "glue", "reordering"),
+    inputs=("source", "target", "links", "trees", "filter", "pair_weights"),
   )
   program.required(
     source=FLAGS.source,
@@ -149,8 +218,9 @@ def main(argv: list[str]) -> None:
     links=FLAGS.links,
     output=FLAGS.output,
   )
-  if FLAGS.kind != "hiero":
+  if FLAGS.kind in ("t2s", "joint"):
     program.required(trees=FLAGS.trees)
+  _check_phrases()
   if FLAGS.format != "native" and FLAGS.provenance:
     raise InputError(f"--format={FLAGS.format} has no room for --provenance")
   if FLAGS.format == "native" and FLAGS.glue:
@@ -162,7 +232,7 @@ def main(argv: list[str]) -> None:
     source=FLAGS.source,
     target=FLAGS.target,
     links=FLAGS.links,
-    trees=FLAGS.trees if FLAGS.kind != "hiero" else None,
+    trees=FLAGS.trees if FLAGS.kind in ("t2s", "joint") else None,
   )
   aligned_text.check_paths(paths)
   skipped = _Skipped()
@@ -171,9 +241,26 @@ def main(argv: list[str]) -> None:
     scratch = stack.enter_context(array_folder.scratch(near))
     stack.enter_context(runner_lib.session(runner))
     direct = FLAGS.format == "native" and FLAGS.filter is None
+    direct &= FLAGS.kind not in ("phrase", "btg")
+    direct &= FLAGS.pair_weights is None
     path = FLAGS.output if direct else os.path.join(scratch, "table")
-    sentences = _extract(paths, extractors, runner, scratch, path, skipped)
-    rules = _deliver(path) if not direct else len(native.read(path))
+    count = CountOptions(
+      min_count=FLAGS.min_count,
+      provenance=FLAGS.provenance or FLAGS.pair_weights is not None,
+      memory=FLAGS.memory << 20,
+      spill=scratch,
+    )
+    weights = _pair_weights()
+    sentences = _extract(paths, extractors, runner, count, path, skipped)
+    if weights is not None and len(weights) != sentences:
+      raise InputError(
+        f"{len(weights)} weights for {sentences} sentence pairs",
+        path=FLAGS.pair_weights,
+      )
+    if direct:
+      rules = len(native.read(path))
+    else:
+      rules = _deliver(path, paths, runner, count, weights)
   note = f", {skipped.count} bad skipped" if skipped.count else ""
   if skipped.without_tree:
     note += f", {skipped.without_tree} without a tree"
@@ -183,7 +270,50 @@ def main(argv: list[str]) -> None:
   )
 
 
-def _extract(paths, extractors, runner, scratch, path, skipped) -> int:
+def _pair_weights() -> np.ndarray | None:
+  """The weights of the sentence pairs, or None."""
+  if FLAGS.pair_weights is None:
+    return None
+  weights = []
+  for number, line in enumerate(files.read_lines(FLAGS.pair_weights), start=1):
+    try:
+      weight = float(line)
+    except ValueError:
+      weight = math.nan
+    if not 0 <= weight < math.inf:
+      raise InputError(
+        f"'{line}' is no weight: a finite number, not negative",
+        path=FLAGS.pair_weights,
+        line=number,
+      )
+    weights.append(weight)
+  return np.array(weights)
+
+
+def _check_phrases() -> None:
+  """Raises for flags of phrase tables that do not go together."""
+  if FLAGS.kind != "phrase":
+    for name in ("reordering", "significance"):
+      if getattr(FLAGS, name):
+        raise InputError(f"--{name} needs --kind=phrase")
+    if FLAGS.smoothing != "none":
+      raise InputError("--smoothing needs --kind=phrase")
+    if FLAGS.kind == "btg" and FLAGS.format != "native":
+      raise InputError("--kind=btg has --format=native")
+    return
+  if FLAGS.provenance or FLAGS.alpha:
+    raise InputError("--kind=phrase has no --provenance and no --alpha")
+  if FLAGS.reordering and FLAGS.orientation == "none":
+    raise InputError("--reordering needs an --orientation")
+  if FLAGS.format not in ("native", "moses"):
+    raise InputError("--kind=phrase has --format=native or moses")
+  if FLAGS.format == "moses" and FLAGS.pair_weights:
+    raise InputError("Moses' phrase tables have no --pair_weights")
+  if FLAGS.format == "moses" and FLAGS.orientation != "none":
+    program.required(reordering=FLAGS.reordering)
+
+
+def _extract(paths, extractors, runner, count, path, skipped) -> int:
   """Writes the table in its own format at `path`; returns the corpus size."""
   on_bad = skipped if FLAGS.skip_bad else aligned_text.refuse
   source_words, size = aligned_text.read_vocabulary(paths.source)
@@ -193,21 +323,14 @@ def _extract(paths, extractors, runner, scratch, path, skipped) -> int:
     labels = aligned_text.read_labels(
       paths.trees, binarize=FLAGS.binarize, on_bad=lambda error: None
     )
-  memory = FLAGS.memory << 20
   found = aligned_text.read_shards(
     paths,
     source_words=source_words,
     target_words=target_words,
-    tokens=shards.tokens_per_shard(memory=memory, workers=runner.workers),
+    tokens=shards.tokens_per_shard(memory=count.memory, workers=runner.workers),
     labels=labels,
     binarize=FLAGS.binarize,
     on_bad=on_bad,
-  )
-  count = CountOptions(
-    min_count=FLAGS.min_count,
-    provenance=FLAGS.provenance,
-    memory=memory,
-    spill=scratch,
   )
   parts, pairs = shards.count_rules(
     _shown(found, size, skipped), extractors, options=count, runner=runner
@@ -229,9 +352,78 @@ def _extract(paths, extractors, runner, scratch, path, skipped) -> int:
   return size
 
 
-def _deliver(path: str) -> int:
+def _read_again(table, paths, runner, count) -> Iterator[AlignedShard]:
+  """The corpus in shards, encoded as the table is."""
+  return aligned_text.read_shards(
+    paths,
+    source_words=table.source_words,
+    target_words=table.target_words,
+    tokens=shards.tokens_per_shard(memory=count.memory, workers=runner.workers),
+    # Bad sentences were reported when the pairs were extracted.
+    on_bad=(lambda error: None) if FLAGS.skip_bad else aligned_text.refuse,
+  )
+
+
+def _train_reordering(table, paths, runner, count) -> dict[str, Any]:
+  """The reordering model of a BTG, as it is stored."""
+  from jaxmt.features import maxent_reordering  # slow to load
+
+  options = maxent_reordering.MaxEntOptions()
+  found = block_pairs.find_all(
+    _read_again(table, paths, runner, count), longest=options.longest
+  )
+  model, report = maxent_reordering.train(
+    found.words,
+    found.inverted,
+    found.sentence,
+    source_words=table.source_words,
+    target_words=table.target_words,
+    options=options,
+  )
+  progress.say(
+    f"reordering: {report.examples:,} pairs of blocks,"
+    f" {100 * report.inverted:.1f} % inverted; held out: accuracy"
+    f" {report.accuracy:.4f}, majority {report.majority:.4f}"
+  )
+  return maxent_reordering.to_values(model)
+
+
+def _finish_phrases(table, paths, runner, count, weighted):
+  """The phrase table of extracted pairs; its corpus is read again.
+
+  `weighted` are the weighted probabilities of the pairs, or None.
+  """
+  found, rules = phrases.finish(
+    table,
+    lambda: _read_again(table, paths, runner, count),
+    options=_phrase_options(),
+    count=count,
+    runner=runner,
+  )
+  if weighted is None:
+    return found
+  return table_lib.with_features(found, pair_quality.NAMES, weighted[rules])
+
+
+def _deliver(path: str, paths, runner, count, weights) -> int:
   """Filters and converts what lies at `path`; returns the number of rules."""
   table = native.read(path, verify=False)
+  weighted = None
+  if weights is not None:
+    weighted = pair_quality.weighted_probabilities(
+      table,
+      native.read_provenance(path, verify=False),
+      weights,
+      alpha=FLAGS.alpha,
+    )
+  if FLAGS.kind == "phrase":
+    table = _finish_phrases(table, paths, runner, count, weighted)
+  elif weighted is not None:
+    table = table_lib.with_features(table, pair_quality.NAMES, weighted)
+  beside = {}
+  if FLAGS.kind == "btg":
+    beside = _train_reordering(table, paths, runner, count)
+    table = btg.with_joining_rules(table)
   origin = None
   if FLAGS.provenance:
     origin = native.read_provenance(path, verify=False)
@@ -242,8 +434,15 @@ def _deliver(path: str) -> int:
     )
     table = table_lib.select(table, kept)
     origin = provenance_lib.select(origin, kept) if origin else None
+  if FLAGS.reordering:
+    phrase = table_lib.select(table, table.kind == table_lib.Kind.HIERO)
+    reordering.write(phrase, FLAGS.reordering)
   if FLAGS.format == "native":
-    native.write(FLAGS.output, table, provenance=origin)
+    native.write(FLAGS.output, table, provenance=origin, beside=beside)
+  elif FLAGS.kind == "phrase":
+    from jaxmt.grammar import formats  # slow to load, seldom needed
+
+    formats.write(phrases.for_moses(table), FLAGS.output, "moses-phrases")
   else:
     from jaxmt.grammar import formats  # slow to load, seldom needed
 

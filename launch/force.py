@@ -129,7 +129,7 @@ def _read_trees(lines: list[str]):
     model_flags.TREES.value,
     lines,
     lines_path=_INPUT.value,
-    binarize=model_flags.BINARIZE.value,
+    binarize=model_flags.binarizer(),
   )
 
 
@@ -153,11 +153,13 @@ def _read_provenance(size: int):
 
 def _derivation_lines(model, source, forced, first: int) -> list[str]:
   """The output lines of a block that begins with line `first`."""
-  from jaxmt.decode import derivation_text, kbest
+  from jaxmt.decode import derivation_text, translation_forest
 
-  found = kbest.best(model, source, forced.forest, size=_NBEST.value)
+  found = translation_forest.kbest(
+    model, source, forced.forest, size=_NBEST.value
+  )
   trees = derivation_text.tree_lines(
-    model, source, kbest.derivations(forced.forest, found)
+    model, source, translation_forest.derivations(forced.forest, found)
   )
   out = []
   for row, reason in enumerate(forced.reason):

@@ -18,7 +18,7 @@ import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.lm import arpa_read, arpa_write, estimate, host, tables, text
+from jaxmt.lm import arpa_read, arpa_write, estimate, tables, text
 from jaxmt.lm.model import END, UNKNOWN
 from jaxmt.text import files, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -91,7 +91,7 @@ def _score(path: str) -> None:
   table = tables.build_tables(model)
   ids, tokens = vocabulary.intern(files.read_lines(path))
   known = tables.word_map(table, tokens)
-  scores = host.score_text(
+  scores = tables.score_text(
     table, Ragged(flat=known[ids.flat], offsets=ids.offsets)
   )
   totals, unknown = scores.totals, scores.unknown
@@ -102,7 +102,7 @@ def _score(path: str) -> None:
   if _PER_WORD.value:
     words = _words(scores, ids, tokens, model.words)
     lines = [f"{row}\t{line}" for row, line in zip(words, lines, strict=True)]
-  with_unknown, without = host.perplexities(scores)
+  with_unknown, without = tables.perplexities(scores)
   lines += [
     f"Total:\t{float(np.sum(totals)):.10g}",
     f"Perplexity including OOVs:\t{with_unknown:.10g}",
@@ -114,7 +114,7 @@ def _score(path: str) -> None:
 
 
 def _words(
-  scores: host.TextScores,
+  scores: tables.TextScores,
   ids: Ragged,
   tokens: list[str],
   unigrams: Sequence[str],

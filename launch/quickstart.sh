@@ -16,4 +16,6 @@ echo "== experiment: configs/quickstart.py -> $workdir"
 "$VENV_PYTHON" launch/train.py --config=configs/quickstart.py \
   --workdir="$workdir" --wait "$@"
 echo
-echo "results: $workdir/results.json   report: $workdir/report.html"
+echo "results: $workdir/results.json"
+echo "report:  $workdir/report.html   (open it in a browser: every sentence, and"
+echo "         why training changed its translation)"

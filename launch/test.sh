@@ -5,7 +5,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/setup.sh
-setup_environment dev,plots,ray,raw
+setup_environment dev,plots,ray,raw,browser,serve
+# Tests of pages need a browser. They are skipped, with a word, without one.
+if ! command -v chromedriver >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "== installing chromium for the tests of pages"
+    { apt-get install -qq -y chromium chromium-driver ||
+      { apt-get update -qq && apt-get install -qq -y chromium chromium-driver; }
+    } >/dev/null 2>&1 || echo "could not: these tests will be skipped"
+  else
+    echo "no chromedriver: tests of pages will be skipped"
+  fi
+fi
 echo "== lint"
 "$VENV_PYTHON" -m ruff check .
 "$VENV_PYTHON" -m ruff format --check .

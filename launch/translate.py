@@ -32,7 +32,12 @@ search over --exact_steps candidates are left out, and said.
 
 --forest writes JSON lines in the order of decoding (each says which line it
 is), for a name in .npz arrays, for a folder's name ending in / Moses'
-hypergraphs. --detokenize changes --output only.
+hypergraphs. With --forest_format=openfst or slf it is a folder of lattices, one
+word an arc, for --kind=phrase. --detokenize changes --output only.
+
+--kind=phrase translates with a phrase table from left to right: --reordering
+names its reordering model in Moses' format (tables of our own have it inside),
+--distortion the distortion limit; --beam and --pop count for each stack.
 """
 
 from __future__ import annotations
@@ -47,7 +52,7 @@ from absl import flags
 
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
-from jaxmt.features.units import DIALECTS
+from jaxmt.features.weights import DIALECTS
 from jaxmt.runtime import progress
 from jaxmt.text import files, raw_text
 
@@ -128,6 +133,15 @@ _DIVERSITY = flags.DEFINE_float(
   lower_bound=0.0,
 )
 _FOREST = flags.DEFINE_string("forest", "", "what the search kept; see above")
+_FOREST_FORMAT = flags.DEFINE_enum(
+  "forest_format",
+  None,
+  ("jsonl", "npz", "moses", "openfst", "slf"),
+  "format of --forest, if not by its name; the last two: of phrase lattices",
+)
+_MARKUP = flags.DEFINE_bool(
+  "markup", False, "read <wall/> and <zone> in the input of --kind=phrase"
+)
 _DETOKENIZE = flags.DEFINE_string(
   "detokenize", "", "as --target_language, but letters stay as they are"
 )
@@ -167,6 +181,10 @@ def _load(lines: list[str]) -> Translator:
       dialect=model_flags.DIALECT.value,
       lines=own,
       on_bad=skipped,
+      kind=model_flags.KIND.value,
+      reordering=model_flags.REORDERING.value,
+      distortion=model_flags.DISTORTION.value,
+      orientation=model_flags.ORIENTATION.value,
     )
     if skipped is not None:
       size = len(translator.model.table)
@@ -191,13 +209,13 @@ def _with_flags(translator: Translator) -> Translator:
   given = lambda *holders: {
     flag.name: flag.value for flag in holders if flags.FLAGS[flag.name].present
   }
-  limits = given(model_flags.SPAN, search_flags.TARGETS)
+  limits = given(model_flags.SPAN, search_flags.TARGETS, model_flags.DISTORTION)
   return dataclasses.replace(
     translators.with_limits(translator, **limits),
     **given(search_flags.BEAM, search_flags.POP, _THRESHOLD, _BATCH),
     max_words=_LONGEST.value,
     threads=_threads(),
-    binarize=translator.binarize or model_flags.BINARIZE.value,
+    binarize=model_flags.binarizer() or translator.binarize,
   )
 
 
@@ -251,11 +269,10 @@ def _translate_exactly(model, pieces, spans):
   return done
 
 
-def _stream(translator, pieces, spans, done, lists, found):
+def _stream(translator, pieces, spans, marks, done, lists, found):
   """Fills translations and n-best lists; yields forests if they are needed."""
-  from jaxmt.decode import nbest, translate
+  from jaxmt.decode import decoding, nbest, translate
   from jaxmt.decode import translator as translators
-  from jaxmt.decode.chart import beam_forest
   from jaxmt.runtime import parallel
 
   model, devices = translator.model, search_flags.DEVICES.value
@@ -267,14 +284,15 @@ def _stream(translator, pieces, spans, done, lists, found):
       config=translators.decode_config(translator, forest=forests),
       mesh=parallel.make_mesh(devices) if devices > 1 else None,
       spans=spans,
+      marks=marks,
       derivations=_derivations(),
     ):
       for row, one in zip(part.rows.tolist(), read, strict=True):
-        done[row] = done[row] or one
+        done[row] = done[row] or _needed(one)
       advance(len(part.rows))
       if not forests:
         continue
-      grown = beam_forest.extract(model, part)
+      grown = decoding.forest(model, part)
       if lists:
         found.append(
           nbest.lists(
@@ -291,6 +309,15 @@ def _stream(translator, pieces, spans, done, lists, found):
         yield _spelled(model, part, grown, pieces)
 
 
+def _needed(one):
+  """A translation without what no output shows: text is all that piles up."""
+  if not _SCORES.value:
+    one = dataclasses.replace(one, features={})
+  if not _LINKS.value:
+    one = dataclasses.replace(one, links=one.links[:0].copy())
+  return one
+
+
 def _spelled(model, part, made, pieces):
   """The forests of a decoded part, without lines that were cut."""
   import numpy as np
@@ -303,7 +330,7 @@ def _spelled(model, part, made, pieces):
   return portable_forest.select(spelled, whole)
 
 
-def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
+def _translate(translator, pieces, spans, marks, lists) -> tuple[list, list]:
   """Translations of all pieces, and their n-best lists in parts."""
   done: list = [None] * len(pieces.lines)
   found: list = []
@@ -311,11 +338,14 @@ def _translate(translator, pieces, spans, lists) -> tuple[list, list]:
     done = _translate_exactly(translator.model, pieces, spans)
     if None not in done:
       return done, found
-  forests = _stream(translator, pieces, spans, done, lists, found)
+  forests = _stream(translator, pieces, spans, marks, done, lists, found)
   if _FOREST.value:
-    from jaxmt.decode import forest_files
+    from jaxmt.decode import forest_files, lattice_files
 
-    forest_files.write(_FOREST.value, forests)
+    if _FOREST_FORMAT.value in lattice_files.FORMATS:
+      lattice_files.write(_FOREST.value, forests, format=_FOREST_FORMAT.value)
+    else:
+      forest_files.write(_FOREST.value, forests, format=_FOREST_FORMAT.value)
   for _ in forests:
     pass
   return done, found
@@ -404,11 +434,23 @@ def _check_flags() -> None:
     target_language=_TARGET_LANGUAGE.value,
     detokenize=_DETOKENIZE.value,
   )
+  if _MARKUP.value:
+    if model_flags.KIND.value != "phrase" or _EXACT.value:
+      raise InputError("--markup needs --kind=phrase, and no --exact")
+    if _SOURCE_LANGUAGE.value:
+      raise InputError("--markup needs tokenised input: no --source_language")
+  if _FOREST_FORMAT.value in ("openfst", "slf"):
+    if model_flags.KIND.value != "phrase" and not _WORKDIR.value:
+      raise InputError(
+        f"--forest_format={_FOREST_FORMAT.value} needs --kind=phrase"
+      )
   if _EXACT.value and (_NBEST.value or _FOREST.value):
     raise InputError("--exact keeps no forest, as --nbest and --forest need")
-  if model_flags.BINARIZE.value and not model_flags.TREES.value:
+  if model_flags.binarizer() and not model_flags.TREES.value:
     raise InputError("--binarize needs --trees")
   if _SEARCH_ERRORS.value:
+    if model_flags.KIND.value == "phrase":
+      raise InputError("--search_errors is of charts: no --kind=phrase")
     _error_sizes()
   if _SEARCH_ERRORS.value == _OUTPUT.value == "-":
     raise InputError("--output and --search_errors both go to standard output")
@@ -481,14 +523,20 @@ def main(argv: list[str]) -> None:
       "nbest",
       "forest",
     ),
-    inputs=("grammar", "lm", "weights", "input", "trees"),
+    inputs=("grammar", "lm", "weights", "input", "trees", "reordering"),
   )
   _check_flags()
   from jaxmt.decode import nbest, translate
-  from jaxmt.runtime import parallel
+  from jaxmt.runtime import memory, parallel
 
+  memory.bound_heap()
   parallel.initialize(devices=search_flags.DEVICES.value, cache=_CACHE.value)
   lines = files.read_lines(_INPUT.value)
+  marks = None
+  if _MARKUP.value:
+    from jaxmt.decode.phrase import markup
+
+    lines, marks = markup.parse(lines, path=_INPUT.value)
   translator = _load(lines)
   lists = _make_lists(translator.weights)
   if _SOURCE_LANGUAGE.value:
@@ -501,7 +549,7 @@ def main(argv: list[str]) -> None:
   spans = _spans(translator, lines)
   if _SEARCH_ERRORS.value:
     _write_search_errors(translator, pieces, spans)
-  done, parts = _translate(translator, pieces, spans, lists)
+  done, parts = _translate(translator, pieces, spans, marks, lists)
   whole = translate.assemble(done, pieces, size=len(lines))
   found = None
   if lists and parts:

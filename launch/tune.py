@@ -7,7 +7,7 @@
 
 In the loop: decode, merge the k-best lists, optimise, and again; weights are
 judged by decoding, and the best-judged ones are written. A run that was killed
-goes on where it was when it is started again. The workdir gets history.jsonl
+resumes when it is started again. The workdir gets history.jsonl
 and report.html. Without --weights it starts from documented defaults.
 
 On given lists: reads those of jaxmt/cdec, Moses, Joshua and Travatar (told
@@ -34,11 +34,12 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
+from jaxmt.features import phrase_order
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
-from jaxmt.tune import feature_subset, methods, mixing, pool, pool_scores
+from jaxmt.tune import feature_subset, methods, mixing, pool
 from jaxmt.tune.formats import kbest_files, mert_data
 
 flags.adopt_module_key_flags(model_flags)
@@ -94,14 +95,14 @@ _ROUNDS = flags.DEFINE_integer(
   "rounds", 10, "optimisations at most", lower_bound=0
 )
 _PATIENCE = flags.DEFINE_integer(
-  "patience", 0, "stop after so many rounds without a better score; 0: never"
+  "patience", 0, "stop after N rounds without a better score; 0: never"
 )
 _MIN_CHANGE = flags.DEFINE_float(
   "min_change", 1e-6, "stop when no weight moves by more, relatively"
 )
 _MERGE = flags.DEFINE_bool("merge", True, "keep candidates of earlier rounds")
 _BATCH = flags.DEFINE_integer(
-  "batch_size", 0, "online: update after so many sentences; 0: after all"
+  "batch_size", 0, "online: update after N sentences; 0: after all"
 )
 _BATCH_PASSES = flags.DEFINE_integer(
   "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
@@ -123,10 +124,10 @@ _METRIC = flags.DEFINE_string(
 _SEED = flags.DEFINE_integer("seed", 0, "of everything random")
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
 _RUNS = flags.DEFINE_integer(
-  "runs", 1, "tune with so many seeds from --seed on; report mean and deviation"
+  "runs", 1, "tune with N seeds from --seed on; report mean and deviation"
 )
 _SHARDS = flags.DEFINE_integer(
-  "shards", 1, "tune on so many parts of the sentences and mix their weights"
+  "shards", 1, "tune on N parts of the sentences and mix their weights"
 )
 _MIX_ROUNDS = flags.DEFINE_integer("mix_rounds", 1, "how often to mix")
 _MIX_KEEP = flags.DEFINE_integer(
@@ -248,7 +249,7 @@ def _tune(
   for run in range(max(1, _RUNS.value)):
     seed = _SEED.value + run
     tuned, history = methods.run(method, found, start, seed)
-    score = pool_scores.pool_score(found, tuned, _METRIC.value)
+    score = pool.pool_score(found, tuned, _METRIC.value)
     runs.append((tuned, history, score))
   if len(runs) > 1:
     scores = [score for _, _, score in runs]
@@ -287,7 +288,7 @@ def _tune_on_lists(
   _warn_of_new(found.names, given)
   _export(found)
   start = weight_files.to_vector(given, found.names)
-  before = pool_scores.pool_score(found, start, _METRIC.value)
+  before = pool.pool_score(found, start, _METRIC.value)
   print(
     f"pool: {found.sentences} sentences, {len(found)} candidates,"
     f" {len(found.names)} features, read in {read:.2f} s"
@@ -323,7 +324,8 @@ def _write(output: str, weights: Mapping[str, float], score: float) -> None:
 def _about(given: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
   inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
-  inputs += [model_flags.TREES.value] if model_flags.TREES.value else []
+  for flag in (model_flags.TREES, model_flags.REORDERING):
+    inputs += [flag.value] if flag.value else []
   for path in model_flags.GRAMMAR.value.split(","):
     folder = pathlib.Path(path)
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
@@ -336,6 +338,9 @@ def _about(given: Mapping[str, float] | None) -> dict:
       search_flags.BEAM,
       search_flags.POP,
       model_flags.SPAN,
+      model_flags.KIND,
+      model_flags.DISTORTION,
+      model_flags.ORIENTATION,
       search_flags.TARGETS,
       _NBEST,
     ),
@@ -355,16 +360,33 @@ def _loop_model(given: Mapping[str, float] | None):
   from jaxmt.tune import kbest_decoder
 
   lines = files.read_lines(_INPUT.value)
+  dialect, kind = model_flags.DIALECT.value, model_flags.KIND.value
+  table = loading.read_table(model_flags.GRAMMAR.value, dialect=dialect)
+  if model_flags.REORDERING.value and kind != "btg":
+    table = loading.with_reordering(
+      table, model_flags.REORDERING.value, kind=kind, dialect=dialect
+    )
+  limit = model_flags.DISTORTION.value
+  phrases = weight_files.DIALECTS[dialect].phrases
   model = loading.make_model(
-    loading.read_table(
-      model_flags.GRAMMAR.value, dialect=model_flags.DIALECT.value
-    ),
+    table,
     model_flags.LM.value,
-    weights={},
+    # A name that no column has tells that every phrase counts.
+    weights={phrases: 0.0} if phrases in (given or ()) else {},
     dialect=model_flags.DIALECT.value,
     span=model_flags.SPAN.value,
     targets=search_flags.TARGETS.value or 20,
     lines=lines,
+    kind=kind,
+    distortion=phrase_order.DEFAULT_LIMIT if limit is None else limit,
+    orientation=model_flags.ORIENTATION.value,
+    maxent=loading.read_maxent(
+      model_flags.GRAMMAR.value,
+      model_flags.REORDERING.value,
+      dialect=model_flags.DIALECT.value,
+    )
+    if kind == "btg"
+    else None,
   )
   if given is None:
     start = kbest_decoder.start_weights(model.feature_names, model.units)
@@ -394,7 +416,7 @@ def _make_decode(model, lines: list[str], method: methods.Method):
       model,
       lines,
       lines_path=_INPUT.value,
-      binarize=model_flags.BINARIZE.value,
+      binarize=model_flags.binarizer(),
     )
   return kbest_decoder.make_decode(
     model,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jaxmt
+from jaxmt.train.violation.config import LearnConfig
 from tests import util
 from tests.reference import tiny_run
 
@@ -120,8 +121,12 @@ def test_notebooks_get_escaped_html(out, text):
   assert lists._repr_html_().count("<tr>") == 11
   assert "<td>20</td>" in out.forests._repr_html_()
   odd = jaxmt.decode(out.model, ["<script> & 'x'"])
-  assert "<script>" not in odd.derivations[0]._repr_html_()
-  assert "<script>" not in jaxmt.kbest(odd, k=1)._repr_html_()
+  for shown in (
+    odd.derivations[0]._repr_html_(),
+    jaxmt.kbest(odd, k=1)._repr_html_(),
+  ):
+    assert shown.count("<script>") == 1 and "&lt;script&gt;" in shown
+    assert "<script> &" not in shown  # only the components' own code is one
 
 
 def test_forced_derivations(model, text, out):
@@ -134,17 +139,40 @@ def test_forced_derivations(model, text, out):
   del references
 
 
-def test_tuning_and_scores(model, text, out):
+@pytest.mark.parametrize("space", ["kbest", "forest"])
+def test_tuning_and_scores(model, text, out, space):
   source, trees, references = text
-  tuned = jaxmt.tune(
-    model, source, references, trees=trees, rounds=1, k=20, method="kbmira"
-  )
+  settings = {"trees": trees, "rounds": 1, "k": 20, "space": space}
+  tuned = jaxmt.tune(model, source, references, method="kbmira", **settings)
   before, after = (
     jaxmt.evaluate(one.text, references, tokenize="none")
     for one in (out, jaxmt.decode(tuned, source, trees=trees))
   )
   assert set(before) == {"bleu", "ter", "chrf"}
   assert after["bleu"] >= before["bleu"]  # chosen on the same sentences
+  if space == "forest":
+    with pytest.raises(jaxmt.InputError, match="costs on forests are of BLEU"):
+      jaxmt.tune(model, source, references, metric="ter", **settings)
+
+
+def test_learning_gives_weights_to_sparse_features(model, text, out):
+  source, trees, _ = text
+  # What the model itself says can be derived.
+  references = [[line] for line in out.text]
+  learned = jaxmt.learn(
+    model,
+    source,
+    references,
+    dev_lines=source,
+    dev_references=references,
+    trees=trees,
+    dev_trees=trees,
+    settings=LearnConfig(epochs=1, minibatch=8, length_search="none"),
+  )
+  assert any(name.startswith("Edge:") for name in learned.model.weights)
+  again = jaxmt.decode(learned, source, trees=trees)
+  scores = jaxmt.evaluate(again.text, references, tokenize="none")
+  assert scores["bleu"] > 50
 
 
 def test_one_string_is_refused(model):

@@ -5,24 +5,31 @@ import dataclasses
 import itertools
 import zlib
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt import align
+from jaxmt import align, hypergraph
 from jaxmt.align import registry as align_registry
-from jaxmt.decode import derivation, edge_features, kbest, nbest
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import beam_forest, decoder, exact
+from jaxmt.decode import nbest, translation_forest
+from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.forced import forced
-from jaxmt.errors import InputError
 from jaxmt.features import local_features, sparse
 from jaxmt.features.base import StringFeature
 from jaxmt.grammar.extract import static_features
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
+from jaxmt.losses import forest as forest_losses
 from jaxmt.losses import registry as losses
 from jaxmt.text import links, vocabulary
-from jaxmt.tune import kbest_decoder, loop, methods, pool_scores
+from jaxmt.train import edge_selection, shard_counting
+from jaxmt.train import methods as train_methods
+from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_method import ThetaMethod
+from jaxmt.train.training import RunOptions
+from jaxmt.tune import kbest_decoder, loop, methods, pool
 from tests.reference import chart_cases as cases
 from tests.reference import forests
 from tests.reference import tiny_training as tiny
@@ -38,6 +45,7 @@ def registries(monkeypatch):
     (methods, "_METHODS"),
     (static_features, "_REGISTRY"),
     (local_features, "_REGISTRY"),
+    (train_methods, "_METHODS"),
   ):
     monkeypatch.setattr(module, name, copy.deepcopy(getattr(module, name)))
 
@@ -87,8 +95,8 @@ def tune_everywhere(name):
   start = small_pool.start(made)
   method = methods.configure(methods.find(name), {"metric": "bleu"})
   tuned, history = methods.run(method, made, start, 0)
-  before = pool_scores.pool_score(made, start, "bleu")
-  assert pool_scores.pool_score(made, tuned, "bleu") > before + 0.01
+  before = pool.pool_score(made, start, "bleu")
+  assert pool.pool_score(made, tuned, "bleu") > before + 0.01
   assert history
   refs = small_pool.references(np.random.default_rng(0), made.sentences)
   state = loop.run(
@@ -141,7 +149,7 @@ def random_search(lists, weights, config, seed):
   rng = np.random.default_rng(seed)
   noise = rng.normal(0, config.spread, (config.points, len(weights)))
   tried = [weights, *(weights + noise)]
-  scores = [pool_scores.pool_score(lists, w, config.metric) for w in tried]
+  scores = [pool.pool_score(lists, w, config.metric) for w in tried]
   best = int(np.argmax(scores))
   return tried[best], [{"score": scores[best]}]
 
@@ -269,40 +277,88 @@ class Repeats(StringFeature):
 
 
 def test_a_stateful_feature_from_outside():
-  """Beam search, exact search, forest and k-best list against enumeration."""
+  """Beam search and forced decoding against enumeration."""
   case = cases.random_case(3, order=2, arity=2, sentences=6)
-  weights = {**cases.WEIGHTS, "Repeats": -2.5}
   model, source = cases.to_model(
-    case, arity=2, weights=weights, features=[(Repeats(), ())]
+    case,
+    arity=2,
+    weights=cases.WEIGHTS | {"Repeats": -2.5},
+    features=[(Repeats(), ())],
   )
-  (parts,) = decoder.decode(
-    model, source, config=decoder.DecodeConfig(search=forests.CONFIG)
+  config = DecodeConfig(search=forests.CONFIG)
+  ((part,),) = decoder.decode(model, source, config=config)
+  twice = lambda words: sum(a == b for a, b in itertools.pairwise(words))
+  paid = lambda one: one[0] - 2.5 * twice(one[1])
+  best = [max(forests.enumerate_case(case, r), key=paid) for r in part.rows]
+  scores = [paid(one) for one in best]
+  np.testing.assert_allclose(part.best().score, scores, atol=2e-4)
+  reached = forced.force(model, part.source, [" ".join(one[1]) for one in best])
+  found = hypergraph.viterbi(reached.forest).score[reached.forest.roots]
+  np.testing.assert_allclose(found, scores, atol=2e-4)
+
+
+def brackets(words):
+  """A hypergraph maker: all binary bracketings of one sentence."""
+  size = len(words)
+  spans = [(i, i + n) for n in range(1, size + 1) for i in range(size + 1 - n)]
+  node = {span: number for number, span in enumerate(spans)}
+  splits = [
+    [(node[i, k], node[k, j]) for k in range(i + 1, j)] or [(-1, -1)]
+    for i, j in spans
+  ]
+  return hypergraph.Forest(
+    node_offsets=np.array([0, len(spans)]),
+    edge_offsets=np.cumsum([0, *map(len, splits)]),
+    tails=np.array(list(itertools.chain(*splits)), np.int32),
+    score=np.sin(np.arange(sum(map(len, splits)))).astype(np.float32),
   )
-  grown = beam_forest.extract(model, parts[0])
-  lists = kbest.best(model, parts[0].source, grown, size=50)
-  values = derivation.features(
-    model, parts[0].source, kbest.derivations(grown, lists), lists.words
-  )
-  vector = np.array([weights.get(name, 0.0) for name in model.feature_names])
-  np.testing.assert_allclose(values @ vector, lists.score, atol=2e-4)
-  edges = edge_features.edge_features(model, parts[0].source, grown)
-  np.testing.assert_allclose(edges @ vector, grown.score, atol=2e-4)
-  _, exact_result, root = exact.search_exactly(model, source, limit=10**6)
-  for place, row in enumerate(parts[0].rows):
-    top = max(
-      one[0] - 2.5 * sum(a == b for a, b in itertools.pairwise(one[1]))
-      for one in forests.enumerate_case(case, row)
+
+
+def test_a_hypergraph_maker_from_outside():
+  """Lists, sums, posteriors, samples and a loss of what it returns."""
+  forest = brackets("a b c d".split())
+  lists = hypergraph.kbest(forest, size=100)
+  assert len(lists.score) == 5  # the third Catalan number
+  total = np.logaddexp.reduce(lists.score)
+  np.testing.assert_allclose(hypergraph.log_totals(forest), [total], atol=1e-5)
+  share = np.repeat(np.exp(lists.score - total), lists.edges.lengths)
+  posterior = np.bincount(lists.edges.flat, share, forest.num_edges)
+  np.testing.assert_allclose(hypergraph.marginals(forest), posterior, atol=1e-5)
+  drawn = hypergraph.sample(forest, size=2000, seed=0)
+  counts = np.bincount(drawn.edges.flat, minlength=forest.num_edges) / 2000
+  np.testing.assert_allclose(counts, posterior, atol=0.05)
+  packed = forest_losses.pack(forest)
+  costs = np.cos(np.arange(forest.num_edges))
+  risk = lambda s: forest_losses.risk(packed, packed.pad(s), packed.pad(costs))
+  sums = hypergraph.sum_values(lists.edges, costs)
+  want = losses.find("risk").function(lists.score, sums, np.ones(5, bool))
+  np.testing.assert_allclose(risk(forest.score), want, atol=1e-5)
+  assert np.abs(jax.grad(lambda s: risk(s)[0])(forest.score)).max() > 0.01
+
+
+def fewest_rules(model, source, forest, references, config):
+  """Of the n best derivations of a sentence the one of fewest rules."""
+  lists = translation_forest.kbest(model, source, forest, size=config.nbest)
+  return edge_selection.best_listed(forest, lists, -lists.edges.lengths)
+
+
+def test_a_theta_method_from_outside():
+  train_methods.register(
+    ThetaMethod(
+      name="fewest-rules",
+      select=fewest_rules,
+      count=shard_counting.count_shard,
+      train=train_methods.iterate,
     )
-    np.testing.assert_allclose(parts[0].best().score[place], top, atol=2e-4)
-    found = exact_result.beams.score[root[row], 0]
-    np.testing.assert_allclose(found, top, atol=2e-4)
-  assert values[:, -1].any()
-
-
-def test_forced_decoding_refuses_what_it_cannot_score():
-  case = cases.random_case(3, order=2, arity=2, sentences=2)
-  model, source = cases.to_model(
-    case, arity=2, weights=cases.WEIGHTS, features=[(Repeats(), ())]
   )
-  with pytest.raises(InputError, match="Repeats"):
-    forced.force(model, source, ["a", "b"])
+  model, bitext = tiny.make()
+  config = ThetaConfig(method="fewest-rules", iterations=1, fallback="skip")
+  learned = train_methods.train(
+    model, bitext, config, options=RunOptions(search=tiny.SEARCH)
+  )
+  assert learned.history[0]["admissible"] == len(bitext)
+  _, forest = tiny.forests(model, bitext, config)
+  lists = translation_forest.kbest(model, bitext.source, forest, size=100)
+  fewest = np.minimum.reduceat(lists.edges.lengths - 1, lists.offsets[:-1])
+  assert learned.counts.sum() == fewest.sum() * COUNT_UNIT
+  assert learned.theta.shape == (len(model.table), 5)

@@ -18,13 +18,15 @@ ALLOWED = {
   "text": {"errors", "lazy"},
   "runtime": TEXT,
   "corpora": TEXT,
-  "align": TEXT | {"runtime"},
+  "align": TEXT | {"runtime", "hypergraph", "metrics", "models"},
   "lm": TEXT | {"runtime"},
   "metrics": TEXT,
+  "models": TEXT | {"runtime"},
   "losses": TEXT | {"hypergraph"},
   "grammar": TEXT | {"align", "lm", "runtime"},
   "features": TEXT | {"grammar", "lm"},
   "hypergraph": TEXT,
+  "parse": TEXT | {"hypergraph", "losses", "runtime"},
   "report": TEXT,
 }
 ALLOWED["decode"] = TEXT | {
@@ -36,10 +38,14 @@ ALLOWED["decode"] = TEXT | {
   "runtime",
 }
 ALLOWED["tune"] = ALLOWED["decode"] | {"decode", "losses"}
-ALLOWED["train"] = ALLOWED["tune"] | {"tune", "align"}
-ALLOWED["experiment"] = ALLOWED["train"] | {"train", "report", "corpora"}
-ALLOWED["results"] = ALLOWED["decode"] | {"decode", "report"}
+ALLOWED["train"] = ALLOWED["tune"] | {"tune", "align", "models"}
+ALLOWED["inspection"] = ALLOWED["train"] | {"train", "report"}
+ALLOWED["experiment"] = ALLOWED["inspection"] | {
+  *("inspection", "corpora", "parse")
+}
+ALLOWED["results"] = ALLOWED["inspection"] | {"inspection"}
 ALLOWED["api"] = ALLOWED["experiment"] | {"experiment", "results"}
+ALLOWED["serving"] = ALLOWED["api"] | {"api"}
 
 # Modules outside `runtime` that may open files, run programs, read the clock.
 IMPURE = {

@@ -4,7 +4,7 @@ Both directions and grow-diag-final-and, from two files to lines of links. The
 first run compiles; `compile_s` is what it takes longer than the best later one.
 If fast_align and atools are on the PATH, they are timed on the same bitext, one
 direction after the other. The embedded corpus has gold links: its rows give the
-alignment error rate.
+alignment error rate. Rows of ITG and neural alignment: see `bench_itg`.
 """
 
 import pathlib
@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import bench
+import bench_itg
 
 from jaxmt.align import aligner, em, link_scores, registry, symmetrize
 from jaxmt.corpora import synthetic
@@ -50,7 +51,7 @@ def run() -> list[dict]:
       _row("embedded", model, base, peer=None, gold=gold)
       for model in registry.names()
     ]
-  return rows
+  return rows + bench_itg.run()
 
 
 def _write(base: pathlib.Path, source: list[str], target: list[str]) -> None:

@@ -7,6 +7,8 @@ With real data: a Hiero grammar of 177k rules, a 4-gram model, 100 sentences of
 - trigrams and 4-grams, 12 and 25 words, one thread and one for each core (the
   trigram model is the 4-gram model without its last level);
 - cost against length and against the beam;
+- the phrase pairs of the same grammar as a bracketing grammar (BTG) with a
+  maximum-entropy reordering model, whose parameters are 0: speed only;
 - loss-augmented decoding, and 100-best lists;
 - the time from starting `launch/translate.py` to the first translation, with
   nothing compiled, with kernels compiled, and with everything compiled.
@@ -28,12 +30,15 @@ import bench
 import jax
 import numpy as np
 
-from jaxmt.decode import derivation, kbest
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import augmentations, beam_forest, decoder, search
+from jaxmt.features import maxent_reordering
 from jaxmt.features import weights as weight_files
-from jaxmt.grammar import formats
+from jaxmt.grammar import btg, formats
+from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import MatchConfig
+from jaxmt.grammar.table import Kind
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.text import kernels as cores
@@ -109,7 +114,7 @@ def _measure(
 
 def _match_seconds(model, source) -> float:
   batches = decoder.make_batches(
-    source.ids.lengths, span=model.limits.span, cells=4096
+    decoder.sentence_cells(model, source), cells=4096
   )
   config = search.make_config(beam=30, pop=200)
   return bench.timed(
@@ -123,7 +128,7 @@ def _loss_augmented(model, source, lm, references) -> dict:
   """Loss-augmented decoding at beam 100, one thread."""
   config = search.make_config(beam=100, pop=200)
   batches = decoder.make_batches(
-    source.ids.lengths, span=model.limits.span, cells=4096
+    decoder.sentence_cells(model, source), cells=4096
   )
   hook = augmentations.loss_augmented()
 
@@ -172,10 +177,12 @@ def _lists(model, source, lm, *, size: int) -> dict:
       for part in parts:
         start = time.perf_counter()
         made = beam_forest.extract(model, part)
-        found = kbest.best(model, part.source, made, size=size, unique=True)
-        every = kbest.derivations(made, found)
+        found = translation_forest.kbest(
+          model, part.source, made, size=size, unique=True
+        )
+        every = translation_forest.derivations(made, found)
         derivation.features(model, part.source, every, found.words)
-        kbest.strings(model, part.source, found)
+        translation_forest.strings(model, part.source, found)
         spent[-1] += time.perf_counter() - start
 
   start = time.perf_counter()
@@ -288,6 +295,49 @@ def _against_length(loaded, lines, *, settings, count: int = 40) -> list[dict]:
   return rows
 
 
+def load_btg(folder):
+  """The phrase pairs of the peer's grammar in a bracketing grammar."""
+  peer = load_peer(folder)
+  table = tables.select(
+    peer.table,
+    (tables.arity(peer.table) == 0)
+    | (np.isin(peer.table.kind, [Kind.GLUE, Kind.PASS_THROUGH])),
+  )
+  known = table.source_words, table.target_words
+  sizes = (len(known[0].words), len(known[1].words))
+  bits = maxent_reordering.MaxEntOptions().bits
+  theta = np.zeros(maxent_reordering.num_parameters(sizes, bits), np.float32)
+  reordering = maxent_reordering.ReorderingModel(
+    source_words=known[0], target_words=known[1], theta=theta, bits=bits
+  )
+  return models.make_model(
+    btg.with_joining_rules(table),
+    peer.lm,
+    weights={**peer.weights, maxent_reordering.NAME: 0.5},
+    units=peer.units,
+    limits=MatchConfig(span=15, pass_through="all", glue="needed"),
+    features=maxent_reordering.make_features(reordering),
+  )
+
+
+def btg_rows(folder, lines, *, count: int = 40) -> list[dict]:
+  """Rows of a bracketing grammar, 12 and 25 words."""
+  model = load_btg(folder)
+  parameters = models.device_parameters(model)
+  rows = []
+  for length in (12, 25):
+    source = models.make_source(
+      model, _cut(lines, length, min(count, 1000 // length))
+    )
+    for threads in sorted({1, cores.available_threads()}):
+      _, row = _measure(
+        model, source, parameters, beam=30, pop=200, threads=threads, repeat=2
+      )
+      name = f"BTG, {length} words, {threads} threads"
+      rows.append({"case": name, "K": 30, "M": 200, **row})
+  return rows
+
+
 def _settings() -> list[tuple[int, int, int, int]]:
   """Orders, lengths, beams and threads to measure, each once."""
   both = sorted({1, cores.available_threads()})
@@ -322,6 +372,7 @@ def run() -> list[dict]:
   lower = load_peer(folder, order=3)
   loaded = {3: (lower, models.device_parameters(lower)), 4: (model, lm)}
   rows += _against_length(loaded, lines, settings=_settings())
+  rows += btg_rows(folder, lines)
   references = (folder / "reference.en").read_text().split("\n")[:-1]
   rows.append(_loss_augmented(model, source, lm, references))
   rows.append(_lists(model, source, lm, size=100))

@@ -23,7 +23,6 @@ from jaxmt.lm import (
   arpa_write,
   automaton,
   estimate,
-  host,
   model,
   tables,
   text,
@@ -176,7 +175,7 @@ def _queries(
       )
     )
   first, best = _warm(
-    lambda: host.score_text(table, sentences), repeat=_QUERY_REPEAT
+    lambda: tables.score_text(table, sentences), repeat=_QUERY_REPEAT
   )
   total = len(sentences.flat) + len(sentences)
   rows.append(

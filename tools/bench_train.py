@@ -112,7 +112,7 @@ def _world(corpus, links, kind):
   model = models.with_weights(model, weights)
   rows = np.linspace(0, len(bitext) - 1, _SENTENCES).astype(np.int64)
   source = models.select_source(bitext.source, rows)
-  some = shard_counting.Bitext(
+  some = shard_counting.TrainingBitext(
     source=models.rescore_source(model, source),
     lines=[bitext.lines[row] for row in rows.tolist()],
     references=ragged.select(bitext.references, rows),

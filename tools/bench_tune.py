@@ -15,7 +15,7 @@ from jaxmt.corpora import synthetic
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text import files, references
-from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune import methods, pool
 from jaxmt.tune.formats import kbest_files
 
 _START = 0.1
@@ -103,7 +103,7 @@ def run() -> list[dict]:
   folder = bench.corpus("kbest-multi30k-de-en")
   made, row = _noisy() if folder is None else _real(folder)
   start = np.full(len(made.names), _START)
-  before = pool_scores.pool_score(made, start, "bleu")
+  before = pool.pool_score(made, start, "bleu")
   rows = [row, _row("(start)", before, None, None, None)]
   for name in methods.names(needs=methods.LISTS):
     method = methods.find(name)
@@ -118,6 +118,6 @@ def run() -> list[dict]:
       tuned, _ = tune()
       times.append((time.perf_counter() - clock, time.process_time() - used))
     seconds, used = map(min, zip(*times, strict=True))
-    score = pool_scores.pool_score(made, tuned, "bleu")
+    score = pool.pool_score(made, tuned, "bleu")
     rows.append(_row(name, score, seconds, used, first))
   return rows

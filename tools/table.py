@@ -13,7 +13,8 @@ up and swapped together.
 `--` mark worse. A study with a layout is printed as the published table is,
 there `*` and `-` mark p < 0.01, and `+`, where the study says so, better than
 every one of several systems; --plain gives the usual table. Table and plot
-are also written to WORKDIR/table.html.
+are also written to WORKDIR/table.html. "fall-back" is the share of a trained
+system's counts that come from sentences without an admissible derivation.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -104,10 +105,19 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
       if seen is not None:
         text += layouts.mark(seen.p_value, seen.better, levels=_LEVELS)
     shown[name] = text
+  if (fallback := _fallback(outcome)) is not None:
+    shown[layouts.FALLBACK] = layouts.percent(fallback)
   if all("seconds" in measures for measures in outcome.measures):
     seconds = [measures["seconds"] for measures in outcome.measures]
     shown["seconds"] = f"{statistics.mean(seconds):.1f}"
   return shown
+
+
+def _fallback(outcome: study.Outcome) -> float | None:
+  """The mean share of counts that fell back; None without training."""
+  name = "fallback_mass_share"
+  values = [one[name] for one in outcome.measures if name in one]
+  return statistics.mean(values) if values else None
 
 
 def _baselines(found, about):
@@ -165,6 +175,7 @@ def _finder(found, baseline, against: Sequence[str] = ()) -> layouts.Find:
       and part == "test"
       and system not in against
       and _beats_all(outcome, others, metric),
+      fallback=_fallback(outcome),
     )
 
   return find

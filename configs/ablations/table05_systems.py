@@ -5,8 +5,12 @@
     python tools/table.py runs/table05
 
 Trained probabilities are shared between the values of b: only tuning is done
-again. Hiero alone and tree-to-string alone stand below, with and without. `+`
-marks what is better than all seven baselines with the same b.
+again. Sentences that a baseline has no derivation for give it no counts; with
+"fall-back counts" they give counts of extraction instead, as loss-augmented
+training does: then baselines are mixtures with relative frequency, and the
+share of these counts stands beside the scores. Hiero alone and tree-to-string
+alone stand below, with and without. `+` marks what is better than all seven
+baselines with the same b.
 """
 
 BASE = "configs/quickstart.py:study"
@@ -32,6 +36,11 @@ ABLATIONS = {
     f"b-{share:g}": {"interpolation": share, "systems": tuple(_NAMES)}
     for share in _SHARES
   },
+  "b-0.5-scaled": {
+    "interpolation": 0.5,
+    "systems": tuple(_NAMES),
+    "theta.fallback": "scaled",
+  },
   **{
     kind: {"grammar.kind": kind, "systems": ("primary", "augmented-forest")}
     for kind in _SINGLE
@@ -48,6 +57,11 @@ LAYOUT = {
       [f"{share:g}", label, f"b-{share:g}", name]
       for share in _SHARES
       for name, label in _NAMES.items()
+    ),
+    *(
+      ["0.5", f"{label}, fall-back counts", "b-0.5-scaled", name]
+      for name, label in _NAMES.items()
+      if name != "primary"
     ),
     *(
       ["0.5", f"{label}{more}", kind, name]

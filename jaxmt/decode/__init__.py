@@ -9,7 +9,7 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  *("chart", "forced", "derivation", "derivation_text", "edge_features"),
+  *("chart", "forced", "derivation", "derivation_text", "translation_forest"),
   *("forest_files", "loading", "model", "nbest", "translate", "translator"),
 )
 sys.modules[__name__].__class__ = lazy.CallablePackage

@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.errors import InputError
 from jaxmt.features import selection, sparse
 from jaxmt.features.sparse import SparseRows
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
+
+MOST_SENTENCES = 10_000_000  # that a file may number
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,11 +90,33 @@ def _side_by_side(
   offsets = first.offsets + second.offsets
   ids = np.empty(offsets[-1], np.int32)
   values = np.empty(offsets[-1], np.float64)
-  own = np.repeat(second.offsets[:-1], counts) + np.arange(len(first.ids))
-  ids[own], values[own] = first.ids, first.values
+  places = np.repeat(second.offsets[:-1], counts) + np.arange(len(first.ids))
+  ids[places], values[places] = first.ids, first.values
   other = np.repeat(first.offsets[1:], extra) + np.arange(len(second.ids))
   ids[other], values[other] = second.ids + width, second.values
   return SparseRows(ids=ids, values=values, offsets=offsets)
+
+
+def check_numbers(
+  numbers: np.ndarray, lines: np.ndarray | None = None, path: str | None = None
+) -> None:
+  """Refuses sentence numbers of a file that no text has.
+
+  Args:
+    numbers: the sentence of each candidate, int64 `[N]`. Lists take memory for
+      every number up to the largest.
+    lines: the line of the file each stands in, from 0, int64 `[N]`.
+    path: the file.
+
+  Raises:
+    InputError: naming the first one.
+  """
+  wrong = np.flatnonzero((numbers < 0) | (numbers >= MOST_SENTENCES))
+  if len(wrong):
+    row = wrong[0]
+    line = None if lines is None else int(lines[row]) + 1
+    cause = f"sentence {numbers[row]} is not from 0 to {MOST_SENTENCES - 1}"
+    raise InputError(cause, path=path, line=line)
 
 
 def from_rows(

@@ -9,13 +9,13 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode import feature_values
-from jaxmt.decode.chart.chart_layout import POSSIBLE, Layout
+from jaxmt.decode.chart import feature_states
+from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.model import Model, Source, word_features
+from jaxmt.decode.phrase import chains
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm.host import advance
-from jaxmt.lm.tables import EOS_WORD
+from jaxmt.lm.tables import EOS_WORD, advance
 from jaxmt.text.kernels import grown_rows, njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.vocabulary import SPECIALS
@@ -45,33 +45,23 @@ class Derivations:
     return len(self.offsets) - 1
 
 
-def best(
-  matches: Matches, layout: Layout, *, score, back, root, rank=None
-) -> Derivations:
+def best(matches: Matches, *, score, back, rank=None) -> Derivations:
   """Follows back pointers from each sentence's goal.
 
   Args:
     matches: what was matched.
-    layout: how the chart was numbered.
     score: `Beams.score`.
     back: `Beams.back`.
-    root: `Chart.root`.
     rank: which of the goal's hypotheses, int `[B]`; 0 if None.
   """
-  root = np.asarray(root)
+  root = matches.root
   rank = np.zeros(len(root), np.int32) if rank is None else np.asarray(rank)
   score = np.asarray(score)
   columns, offsets = _follow(
-    matches.offsets,
-    matches.rule,
-    matches.child,
-    matches.begin,
-    matches.end,
-    layout.cell,
-    layout.source,
+    (matches.offsets, matches.rule, matches.child),
+    (matches.begin, matches.end, matches.place),
     np.asarray(back),
-    root,
-    rank.astype(np.int32),
+    (matches.goal, root, rank.astype(np.int32)),
     score[root, rank] > POSSIBLE,
   )
   return Derivations(
@@ -85,9 +75,19 @@ def best(
 
 
 @njit
-def _follow(
-  offsets, rule, child, begin, end, cell, source, back, root, rank, there
-):
+def _follow(applications, cells, back, goals, exists):
+  """Follows back pointers: `(columns of nodes, offsets of derivations)`.
+
+  Args:
+    applications: offsets by cell, rules, children.
+    cells: first word, end, row in the chart.
+    back: application and child ranks of hypotheses.
+    goals: cell, row in the chart and rank of each sentence's goal.
+    exists: whether that hypothesis does.
+  """
+  offsets, rule, child = applications
+  begin, end, cell = cells
+  goal, root, rank = goals
   arity = child.shape[1]
   columns = np.empty((256, 3 + arity), np.int32)
   rows = np.zeros(len(root) + 1, np.int64)
@@ -96,10 +96,9 @@ def _follow(
   filled = 0
   for sentence in range(len(root)):
     top = 0
-    if root[sentence] > 0 and there[sentence]:
+    if root[sentence] > 0 and exists[sentence]:
       # The goal's one application has the sentence's last glue cell as child.
-      goal = source[root[sentence]]
-      stack[0, 0] = child[offsets[goal], 0]
+      stack[0, 0] = child[offsets[goal[sentence]], 0]
       stack[0, 1] = back[root[sentence], rank[sentence], 1]
       notes[0, 0] = -1
       top = 1
@@ -148,6 +147,11 @@ class Yields:
 def read_off(model: Model, derivations: Derivations) -> Yields:
   """Reads words and word links off derivations."""
   table = model.table
+  if model.order is not None:
+    said, linked = chains.read_off(
+      model, derivations.offsets, derivations.rule, derivations.begin
+    )
+    return Yields(words=said, links=linked)
   words, word_offsets, links, link_offsets = _expand(
     derivations.offsets,
     derivations.rule,
@@ -338,6 +342,15 @@ def features(
   out[:, names.index(units.mismatch)] += np.bincount(
     batch, other, minlength=len(derivations)
   )
+  if model.order is not None:
+    first = names.index(model.order.names[0])
+    out[:, first : first + len(model.order.names)] = chains.chain_values(
+      model,
+      derivations.offsets,
+      derivations.rule,
+      derivations.begin,
+      derivations.end,
+    )
   if model.extra:
     added = _added_values(model, source, derivations)
     out[:, len(names) - added.shape[1] :] = added
@@ -354,7 +367,7 @@ def _added_values(model, source, derivations):
   child = derivations.child[::-1]
   goals = np.full((len(filled), child.shape[1]), -1, np.int32)
   goals[:, 0] = size - 1 - offsets[filled]
-  values = feature_values.edge_values(
+  values = feature_states.edge_values(
     model,
     source,
     edge_offsets=np.arange(size + len(filled) + 1),

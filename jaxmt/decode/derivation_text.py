@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ class Node:
     source: the rule's source side; `X0`, `X1` are places of children.
     target: its target side.
     children: the applications that fill the places, in source order.
+    sides: both sides as words and numbers of children; empty if not known.
   """
 
   label: str
@@ -33,6 +35,7 @@ class Node:
   source: str
   target: str
   children: tuple["Node", ...] = ()
+  sides: tuple[tuple[str | int, ...], ...] = ()
 
   def __str__(self) -> str:
     # Not recursive: glue makes derivations as deep as sentences are long.
@@ -101,14 +104,15 @@ def trees(
     derivations: B of them.
     shift: what to add to the positions of each, int `[B]`.
   """
-  sides = _rule_sides(model, source)
+  sides, symbols = _rule_sides(model, source), _rule_symbols(model, source)
   out: list[Node | None] = []
   for row in range(len(derivations)):
     done: dict[int, Node] = {}
     base = 0 if shift is None else int(shift[row])
     first, last = derivations.offsets[row], derivations.offsets[row + 1]
     for node in range(last - 1, first - 1, -1):  # children come after parents
-      label, one, two = sides(int(derivations.rule[node]))
+      rule = int(derivations.rule[node])
+      label, one, two = sides(rule)
       done[node] = Node(
         label=label,
         begin=int(derivations.begin[node]) + base,
@@ -120,6 +124,7 @@ def trees(
           for child in derivations.child[node].tolist()
           if child >= 0
         ),
+        sides=symbols(rule),
       )
     out.append(done.get(first))
   return out
@@ -193,3 +198,27 @@ def _rule_sides(model: Model, source: Source):
     return left, " ".join(words[:length]), " ".join(words[length + 1 :])
 
   return sides
+
+
+def _rule_symbols(model: Model, source: Source):
+  """A function from rules to both sides as words and numbers of children."""
+  table, size = model.table, len(model.table)
+
+  @functools.cache
+  def symbols(rule: int) -> tuple[tuple[str | int, ...], ...]:
+    if rule > size:
+      word = source.words[rule - size - 1]
+      return (word,), (word,)
+    sites = itertools.count()
+    known = table.source_words.words, table.target_words.words
+    one = tuple(
+      known[0][symbol] if symbol >= 0 else next(sites)
+      for symbol in table.source[rule].tolist()
+    )
+    two = tuple(
+      known[1][symbol] if symbol >= 0 else -1 - symbol
+      for symbol in table.target[rule].tolist()
+    )
+    return one, two
+
+  return symbols

@@ -36,16 +36,14 @@ import io
 import itertools
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxmt.decode import moses_hypergraph, portable_forest
-from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.portable_forest import SpelledForest
+from jaxmt.decode.translation_forest import RuleUses, Spans
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
 from jaxmt.hypergraph import Forest
@@ -299,19 +297,19 @@ def _one(value: dict[str, Any], header: Mapping[str, Any]) -> SpelledForest:
 
 def _check_types(spelled: SpelledForest) -> None:
   """Raises `ValueError` for arrays that kernels cannot read."""
-  target, own = spelled.target, _columns(spelled.forest)
+  target, columns = spelled.target, _columns(spelled.forest)
   arrays: dict[str, tuple[np.ndarray, type, int]] = {
     "sentence": (spelled.sentence, np.int64, 1),
     "target": (target.flat, np.int32, 1),
     "target_offsets": (target.offsets, np.int64, 1),
     "features": (spelled.features, np.float64, 2),
-    "node_offsets": (own["node_offsets"], np.int64, 1),
-    "edge_offsets": (own["edge_offsets"], np.int64, 1),
-    "tails": (own["tails"], np.int32, 2),
+    "node_offsets": (columns["node_offsets"], np.int64, 1),
+    "edge_offsets": (columns["edge_offsets"], np.int64, 1),
+    "tails": (columns["tails"], np.int32, 2),
   }
   for name in _COLUMNS:
     kind = np.float32 if name in _FLOATS else np.int32
-    arrays[name] = (own[name], kind, 1)
+    arrays[name] = (columns[name], kind, 1)
   for name, (array, kind, ndim) in arrays.items():
     if array.dtype != kind or array.ndim != ndim:
       raise ValueError(f"'{name}' is {array.dtype} with {array.ndim} axes")
@@ -322,7 +320,7 @@ def _check_types(spelled: SpelledForest) -> None:
     raise ValueError("'target_offsets' do not end with 'target'")
   if spelled.features.shape[1] != len(spelled.names):
     raise ValueError("'features' has other names")
-  label = own["label"]
+  label = columns["label"]
   if (label < 0).any() or (label >= len(spelled.labels)).any():
     raise ValueError("a label is none of 'labels'")
 
@@ -370,34 +368,27 @@ def _pack(spelled: SpelledForest) -> bytes:
 
 
 def _unpack(data: bytes, path: str) -> SpelledForest:
+  arrays = array_folder.read_npz(path, data)
   try:
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-      value = json.loads(arrays["header"].tobytes())
-      header = _checked_header(value)
-      spelled = SpelledForest(
-        forest=_forest(
-          **{name: arrays[name] for name in _STRUCTURE},
-          columns={name: arrays[name] for name in _COLUMNS},
-          augmented=arrays["augmented"] if "augmented" in arrays else None,
-        ),
-        sentence=arrays["sentence"],
-        target=Ragged(flat=arrays["target"], offsets=arrays["target_offsets"]),
-        words=tuple(map(str, value["words"])),
-        features=arrays["features"],
-        **header,
-      )
+    value = json.loads(arrays["header"].tobytes())
+    header = _checked_header(value)
+    spelled = SpelledForest(
+      forest=_forest(
+        **{name: arrays[name] for name in _STRUCTURE},
+        columns={name: arrays[name] for name in _COLUMNS},
+        augmented=arrays.get("augmented"),
+      ),
+      sentence=arrays["sentence"],
+      target=Ragged(flat=arrays["target"], offsets=arrays["target_offsets"]),
+      words=tuple(map(str, value["words"])),
+      features=arrays["features"],
+      **header,
+    )
     if len(spelled.sentence) != len(spelled.forest):
       raise ValueError("other sentences than forests")
     _check(spelled)
-  except array_folder.DAMAGED_ARRAY as error:
+  except _MALFORMED as error:
     raise InputError(_cause(error), path=path) from error
-  except (
-    zipfile.BadZipFile,
-    zlib.error,
-    NotImplementedError,
-    OSError,
-  ) as error:
-    raise InputError(f"bad npz: {error}", path=path) from error
   return spelled
 
 

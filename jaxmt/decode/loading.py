@@ -6,11 +6,15 @@ import numpy as np
 
 from jaxmt.decode import model as models
 from jaxmt.decode.model import Model
+from jaxmt.decode.phrase import phrase_model
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
+from jaxmt.features import maxent_reordering, phrase_order
 from jaxmt.features import weights as weight_files
+from jaxmt.features.maxent_reordering import ReorderingModel
+from jaxmt.grammar import btg, native
 from jaxmt.grammar import filter as filter_lib
-from jaxmt.grammar import native
+from jaxmt.grammar import reordering as reordering_lib
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import MatchConfig
@@ -22,7 +26,9 @@ from jaxmt.text import files, trees, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
 
-_PHRASES = "PhrasePenalty0"
+KINDS = ("scfg", "phrase", "btg")
+
+_BEAM, _POP = 100, 200  # sizes of stacks, if nothing says otherwise
 
 
 def read_table(
@@ -59,37 +65,109 @@ def load_files(
   weights: str | Mapping[str, float],
   dialect: str = "jaxmt",
   span: int | None = None,
-  targets: int = 20,
+  targets: int | None = None,
   lines: Sequence[str] | None = None,
   on_bad: Callable[[InputError], None] | None = None,
+  kind: str = "scfg",
+  reordering: str = "",
+  distortion: int | None = None,
+  orientation: str = "word",
 ) -> Translator:
   """Returns a translator of files.
 
   Args:
     grammar: see `read_table`.
     lm: an ARPA file.
-    weights: by feature name, or a file of them. A moses.ini also sets limits.
+    weights: by feature name, or a file of them. A moses.ini also sets limits, a
+      travatar.ini how trees are made binary.
     dialect: format of the grammar and units of features and weights.
     span: longest Hiero span; that of a moses.ini, or else 10, if None.
-    targets: target sides per source pattern.
+    targets: target sides per source pattern; that of a moses.ini, or 20.
     lines: keep only rules that these sentences can use.
     on_bad: see `read_table`.
+    kind: one of `KINDS`.
+    reordering: for phrases the file of a reordering model in Moses' format;
+      for a BTG see `read_maxent`.
+    distortion: distortion limit of phrases, -1 for none; that of a moses.ini,
+      or else 6, if None.
+    orientation: kind of the reordering model, "word", "phrase" or
+      "hierarchical".
   """
   limits: dict[str, int] = {}
+  binarize = ""
   if isinstance(weights, str):
-    limits = weight_files.moses_limits(files.read_lines(weights))
+    lines_read = files.read_lines(weights)
+    limits = weight_files.moses_limits(lines_read)
+    binarize = weight_files.travatar_binarizer(lines_read, path=weights)
     weights = read_weights(weights)
   table = read_table(grammar, dialect=dialect, on_bad=on_bad)
+  maxent = None
+  if kind == "btg":
+    maxent = read_maxent(grammar, reordering, dialect=dialect)
+  elif reordering:
+    table = with_reordering(
+      table, reordering, kind=kind, dialect=dialect, on_bad=on_bad
+    )
+  if distortion is None:
+    distortion = limits.get("distortion", phrase_order.DEFAULT_LIMIT)
   model = make_model(
     table,
     lm,
     weights=weights,
     dialect=dialect,
     span=span or limits.get("span", 10),
-    targets=targets,
+    targets=targets or limits.get("targets", 20),
     lines=lines,
+    kind=kind,
+    distortion=distortion,
+    orientation=orientation,
+    maxent=maxent,
   )
-  return Translator(model=model, pop=limits.get("pop", 200))
+  if kind == "phrase":
+    beam = limits.get("beam", _BEAM)
+    return Translator(model=model, beam=beam, pop=limits.get("pop", 2 * beam))
+  return Translator(model=model, pop=limits.get("pop", 200), binarize=binarize)
+
+
+def read_maxent(
+  grammar: str, reordering: str = "", *, dialect: str = "jaxmt"
+) -> ReorderingModel | None:
+  """Returns the maximum-entropy reordering model of a BTG, if there is one.
+
+  Args:
+    grammar: the rules; a folder of our own may hold a model.
+    reordering: a folder of `extract.py --kind=btg` to take it from instead.
+    dialect: format of the grammar.
+
+  Raises:
+    InputError: if `reordering` has no model, or the model is damaged.
+  """
+  if not reordering:
+    return maxent_reordering.read(grammar) if dialect == "jaxmt" else None
+  found = maxent_reordering.read(reordering)
+  if found is None:
+    raise InputError("has no reordering model of a BTG", path=reordering)
+  return found
+
+
+def with_reordering(
+  table: RuleTable,
+  path: str,
+  *,
+  kind: str,
+  dialect: str,
+  on_bad: Callable[[InputError], None] | None = None,
+) -> RuleTable:
+  """Returns a phrase table with the reordering model of a file.
+
+  Raises:
+    InputError: if the file is malformed, or the table is not of phrases.
+  """
+  if kind != "phrase":
+    raise InputError("a reordering model needs kind 'phrase'", path=path)
+  model = reordering_lib.read(path, on_bad=on_bad)
+  names = models.DIALECTS[dialect].reordering
+  return reordering_lib.attach(table, model, names=names)
 
 
 def make_model(
@@ -101,6 +179,10 @@ def make_model(
   span: int,
   targets: int,
   lines: Sequence[str] | None = None,
+  kind: str = "scfg",
+  distortion: int = phrase_order.DEFAULT_LIMIT,
+  orientation: str = "word",
+  maxent: ReorderingModel | None = None,
 ) -> Model:
   """Returns the model of rules and a language model's file.
 
@@ -108,28 +190,55 @@ def make_model(
     table: the rules.
     lm_path: an ARPA file.
     weights: by feature name.
-    dialect: sets the units of features, and that cdec offers to copy every
-      word.
+    dialect: sets the units of features, that cdec offers to copy every word,
+      and that Travatar matches tree fragments exactly.
     span: longest Hiero span.
     targets: target sides per source pattern.
     lines: keep only rules that these sentences can use.
+    kind: one of `KINDS`.
+    distortion: distortion limit of phrases, -1 for none.
+    orientation: kind of the reordering model.
+    maxent: reordering model of a BTG.
+
+  Raises:
+    InputError: for an unknown kind.
   """
+  if kind not in KINDS:
+    raise InputError(f"kind '{kind}' is none of {', '.join(KINDS)}")
   if lines is not None:
     ids = vocabulary.encode(table.source_words, lines)
     table = filter_lib.filter_table(table, ids)
-  if dialect == "moses" and _PHRASES in weights:
+  if kind == "btg":
+    table = btg.with_joining_rules(table)
+  units = models.DIALECTS[dialect]
+  if dialect == "moses" and units.phrases in weights:
     # Moses counts every rule, glue and copied words included.
-    table = tables.with_features(table, (_PHRASES,), np.ones((len(table), 1)))
+    ones = np.ones((len(table), 1))
+    table = tables.with_features(table, (units.phrases,), ones)
+  lm = lm_tables.build_tables(arpa_read.read_arpa(lm_path))
+  if kind == "phrase":
+    return phrase_model.make_model(
+      table,
+      lm,
+      weights=weights,
+      units=units,
+      distortion=distortion,
+      targets=targets,
+      orientation=orientation,
+    )
   return models.make_model(
     table,
-    lm_tables.build_tables(arpa_read.read_arpa(lm_path)),
+    lm,
     weights=weights,
-    units=models.DIALECTS[dialect],
+    units=units,
     limits=MatchConfig(
       span=span,
       targets=targets,
       pass_through="all" if dialect == "cdec" else "unknown",
+      substitution="exact" if dialect == "travatar" else "fuzzy",
+      glue="needed" if kind == "btg" else "always",
     ),
+    features=maxent_reordering.make_features(maxent),
   )
 
 
@@ -138,7 +247,7 @@ def read_trees(
   lines: Sequence[str],
   *,
   lines_path: str | None = None,
-  binarize: bool = False,
+  binarize: str = "",
 ) -> Trees:
   """Reads the trees of some sentences, one a line.
 
@@ -146,7 +255,7 @@ def read_trees(
     path: file of trees; a line without any label is a failed parse.
     lines: N tokenised sentences.
     lines_path: their file, for error messages.
-    binarize: whether to make the trees binary, left-heavy.
+    binarize: how to make the trees binary, see `text.binarize`; "": not.
 
   Raises:
     InputError: if there are not N, if one is malformed, or if its leaves are
@@ -162,7 +271,7 @@ def make_spans(
   tree_lines: Sequence[str],
   lines: Sequence[str],
   *,
-  binarize: bool = False,
+  binarize: str = "",
 ) -> Ragged:
   """Returns the constituents of sentences whose trees are given as lines.
 
@@ -179,15 +288,13 @@ def _parse_trees(
   path: str | None,
   lines_path: str | None,
   *,
-  binarize: bool,
+  binarize: str,
 ) -> Trees:
   parsed = trees.parse_trees(tree_lines, path=path)
   trees.check_leaves(
     parsed, lines, path=path, lines_path=lines_path, unescape=True
   )
-  if binarize:
-    parsed = binarize_lib.binarize_left_heavy(parsed, path=path)
-  return parsed
+  return binarize_lib.binarize(parsed, binarize, path=path)
 
 
 def read_spans(

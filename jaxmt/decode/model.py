@@ -3,7 +3,7 @@
 The score of a derivation is `Σ_i λ_i φ_i`: rule features summed over its rules,
 the number of words and of unknown words, and stateful features: the language
 model, sites filled by their own or by another label, and any that are added
-(see `features.base`). `features.units` says in which units features are
+(see `features.base`). `features.weights.Units` says in which units features are
 measured, so that weights tuned with another toolkit carry over.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode.chart.chart_layout import RuleColumns
+from jaxmt.decode.phrase.markup import Marks, select_marks
 from jaxmt.features import base as feature_base
 from jaxmt.features import (
   feature_keys,
@@ -21,11 +21,17 @@ from jaxmt.features import (
   rule_templates,
   string_templates,
 )
-from jaxmt.features.base import RuleSides, StatefulFeature
-from jaxmt.features.labels import LabelMatch
+from jaxmt.features.base import (
+  LabelMatch,
+  RuleColumns,
+  RuleSides,
+  StatefulFeature,
+)
+from jaxmt.features.feature_keys import KeyedWeights
 from jaxmt.features.language_model import LanguageModel
+from jaxmt.features.phrase_order import PhraseOrder, order_scores
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
-from jaxmt.features.units import DIALECTS, Units
+from jaxmt.features.weights import DIALECTS, Units
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match.matching import MatchConfig
@@ -56,6 +62,11 @@ class Model:
     templates: sparse features of rule applications, or None. Their weights are
       found in `weights` by name.
     version: another object for other weights or feature values.
+    order: of a phrase-based model, how phrases are ordered; None for a model
+      that is searched in a chart.
+    distortion: of a phrase-based model, weight of the distortion.
+    order_scores: reordering logs times weights, float32 `[R + 1, 6]`; one row
+      without phrases.
   """
 
   table: RuleTable
@@ -72,6 +83,22 @@ class Model:
   limits: MatchConfig
   templates: RuleTemplates | None = None
   version: object = None
+  order: PhraseOrder | None = None
+  distortion: float = 0.0
+  order_scores: np.ndarray = dataclasses.field(
+    default_factory=lambda: np.zeros((1, 6), np.float32)
+  )
+
+  @property
+  def phrase_order(self) -> PhraseOrder:
+    """The order of a phrase-based model.
+
+    Raises:
+      ValueError: if the model is searched in a chart.
+    """
+    if self.order is None:
+      raise ValueError("not a phrase-based model")
+    return self.order
 
   @property
   def lm(self) -> Tables:
@@ -99,11 +126,13 @@ class Model:
   @property
   def feature_names(self) -> tuple[str, ...]:
     """Names of the values `derivation.features` gives."""
-    own = self.units.search_names
+    search_names = self.units.search_names
+    if self.order is not None:
+      search_names = (*search_names, *self.order.names)
     added = (name for feature in self.extra for name in feature.names)
     return (
-      *(n for n in self.table.feature_names if n not in own),
-      *own,
+      *(n for n in self.table.feature_names if n not in search_names),
+      *search_names,
       *added,
     )
 
@@ -119,6 +148,7 @@ class Source:
     columns: what the search knows of copying them, P rows.
     counts: unknown words and word penalty of each, `[P, 2]`.
     spans: constituents per sentence, or None.
+    marks: walls and zones of the sentences, for phrases, or None.
     version: of the model whose weights `columns.score` has.
   """
 
@@ -128,19 +158,29 @@ class Source:
   columns: RuleColumns
   counts: np.ndarray
   spans: Ragged | None = None
+  marks: Marks | None = None
   version: object = None
 
   def __len__(self) -> int:
     return len(self.ids)
 
 
-def complete(table: RuleTable, units: Units) -> RuleTable:
+def complete(
+  table: RuleTable, units: Units, *, exact: bool = False
+) -> RuleTable:
   """Adds the glue and pass-through rules a table lacks.
 
   Rules added have the indicator features `units.glue` (on `S -> S X`) and
   `units.pass_through`.
+
+  Args:
+    table: the rules.
+    units: names of the indicator features.
+    exact: whether trees are matched exactly, which needs rules that join the
+      children of nodes that no rule matches. They have the features of the
+      rule that copies a word.
   """
-  own = tables.glue_rules(table.source_words, table.target_words)
+  added = tables.glue_rules(table.source_words, table.target_words)
   arities = tables.arity(table)
   glue = table.kind == Kind.GLUE
   there = (
@@ -149,14 +189,21 @@ def complete(table: RuleTable, units: Units) -> RuleTable:
     np.any(table.kind == Kind.PASS_THROUGH),
   )
   missing = np.flatnonzero(~np.array(there))
-  if not len(missing):
-    return table
-  own = tables.with_features(
-    own,
-    (units.glue, units.pass_through),
-    np.array([[0, 0], [1, 0], [0, 1]], np.float32),
-  )
-  return tables.concatenate([table, tables.select(own, missing)])
+  if len(missing):
+    added = tables.with_features(
+      added,
+      (units.glue, units.pass_through),
+      np.array([[0, 0], [1, 0], [0, 1]], np.float32),
+    )
+    table = tables.concatenate([table, tables.select(added, missing)])
+  copying = np.flatnonzero(table.kind == Kind.PASS_THROUGH)
+  if exact and len(copying) == 1:
+    joins = tables.joining_rules(table.source_words, table.target_words)
+    values = np.tile(table.features[copying], (3, 1))
+    values[2] = 0  # only one part of joining a long list of children counts
+    joins = tables.with_features(joins, table.feature_names, values)
+    table = tables.concatenate([table, joins])
+  return table
 
 
 def make_model(
@@ -168,6 +215,7 @@ def make_model(
   limits: MatchConfig | None = None,
   arity: int | None = None,
   features: Sequence[tuple[StatefulFeature, Any]] = (),
+  order: PhraseOrder | None = None,
 ) -> Model:
   """Prepares a table, completed if need be, for decoding.
 
@@ -179,13 +227,16 @@ def make_model(
     limits: how to match.
     arity: A, if it is to be more than the table needs.
     features: further stateful features, each with its parameters.
+    order: of a phrase-based model, see `phrase.loading`.
 
   Raises:
     ValueError: if two features have one name.
   """
   limits = limits or MatchConfig()
-  table = complete(table, units)
-  trie = tries.build_trie(table)
+  exact = limits.substitution == "exact"
+  if order is None:
+    table = complete(table, units, exact=exact)
+  trie = tries.build_trie(table, exact=exact)
   arities = tables.arity(table)
   arity = max(int(arities[trie.end >= 0].max(initial=0)), 2, arity or 0)
   sides = _rule_sides(table, arity)
@@ -214,6 +265,7 @@ def make_model(
     copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
     arity=arity,
     limits=limits,
+    order=order,
   )
   if len(set(model.feature_names)) < len(model.feature_names):
     raise ValueError(f"a name stands twice in {model.feature_names}")
@@ -251,11 +303,17 @@ def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
     keyed = feature_keys.make_table(weights)
     base[:-1] += rule_templates.rule_scores(model.templates, keyed)
   columns = _rescored(model, model.columns, model.counts, base, weights)
+  if model.order is not None:
+    model = dataclasses.replace(
+      model,
+      distortion=weights.get(model.order.names[0], 0.0),
+      order_scores=order_scores(model.order, weights),
+    )
   return dataclasses.replace(
     model,
     version=object(),
     columns=columns,
-    weights=dict(weights),
+    weights=weights if isinstance(weights, KeyedWeights) else dict(weights),
     ranked=tries.rank_rules(
       model.trie,
       columns.score[: len(model.table)],
@@ -270,10 +328,10 @@ def with_templates(model: Model, config: TemplateConfig | None) -> Model:
 
   The weights it has already count for the new features, too.
   """
-  made = None
+  templates = None
   if config is not None and config.names:
-    made = rule_templates.make_templates(model.table, config)
-  model = dataclasses.replace(model, templates=made)
+    templates = rule_templates.make_templates(model.table, config)
+  model = dataclasses.replace(model, templates=templates)
   return with_weights(model, model.weights) if model.weights else model
 
 
@@ -305,12 +363,16 @@ def make_source(
   ids = np.array([find(w, vocabulary.UNK) for w in words], np.int32)
   ids[ids < len(vocabulary.SPECIALS)] = vocabulary.UNK
   size = len(vocabulary.SPECIALS)
+  single = Ragged(
+    flat=np.arange(size, size + len(words), dtype=np.int32),
+    offsets=np.arange(len(words) + 1),
+  )
+  spelled = (*vocabulary.SPECIALS, *words)
   sides = RuleSides(
-    target=Ragged(
-      flat=np.arange(size, size + len(words), dtype=np.int32),
-      offsets=np.arange(len(words) + 1),
-    ),
-    words=(*vocabulary.SPECIALS, *words),
+    target=single,
+    words=spelled,
+    source=single,
+    source_words=spelled,
     label=np.full(len(words), tables.X, np.int32),
     site=np.full((len(words), model.arity), -1, np.int32),
   )
@@ -358,6 +420,7 @@ def select_source(source: Source, rows: np.ndarray) -> Source:
     ids=ragged.select(source.ids, rows),
     copies=ragged.select(copies, rows).flat,
     spans=None if source.spans is None else ragged.select(source.spans, rows),
+    marks=None if source.marks is None else select_marks(source.marks, rows),
   )
 
 
@@ -389,6 +452,11 @@ def _rule_sides(table: RuleTable, arity: int) -> RuleSides:
   return RuleSides(
     target=Ragged(flat=out, offsets=offsets),
     words=table.target_words.words,
+    source=Ragged(
+      flat=np.append(table.source.flat, np.int32(-1)),
+      offsets=np.append(table.source.offsets, table.source.offsets[-1] + 1),
+    ),
+    source_words=table.source_words.words,
     label=np.append(table.lhs, tables.S).astype(np.int32),
     site=_sites(table, arity),
   )
@@ -427,7 +495,8 @@ def _sites(table: RuleTable, arity: int) -> np.ndarray:
   """Labels of the sites of rules and goal, -1: any is right, `[R + 1, A]`."""
   arities = tables.arity(table)
   site = np.full((len(table) + 1, arity), -1, np.int32)
-  scored = (table.kind != Kind.GLUE) & (arities <= arity)
+  scored = ~np.isin(table.kind, [Kind.GLUE, Kind.PASS_THROUGH])
+  scored &= arities <= arity
   labels = tables.nonterminals(table)
   row = np.repeat(np.arange(len(table)), arities)
   place = np.arange(len(row)) - np.repeat(labels.offsets[:-1], arities)

@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxmt.decode import portable_forest
-from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.portable_forest import SpelledForest
+from jaxmt.decode.translation_forest import RuleUses, Spans
 from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.ragged import Ragged
@@ -294,9 +294,9 @@ def scored(
     )
     for part in parts
   ]
-  made = portable_forest.concatenate(widened)
+  joined = portable_forest.concatenate(widened)
   vector = np.array([weights.get(name, 0.0) for name in names])
-  score = (made.features @ vector).astype(np.float32)
+  score = (joined.features @ vector).astype(np.float32)
   return dataclasses.replace(
-    made, forest=dataclasses.replace(made.forest, score=score)
+    joined, forest=dataclasses.replace(joined.forest, score=score)
   )

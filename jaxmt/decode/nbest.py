@@ -15,8 +15,8 @@ from jaxmt.decode import (
   candidate_lists,
   derivation,
   derivation_text,
-  kbest,
   translate,
+  translation_forest,
 )
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.model import Model, Source
@@ -36,7 +36,7 @@ class ListSettings:
   Attributes:
     size: translations per line.
     unique: whether they differ.
-    diversity: see `kbest.best`.
+    diversity: see `hypergraph.kbest`.
     orders: of the target n-grams that re-rank them; empty for none. The search
       does not know these features.
   """
@@ -60,7 +60,7 @@ def list_settings(
     weights: by feature name; those of n-grams need lists.
     size: translations per line to give out; 0 for none.
     unique: whether they differ.
-    diversity: see `kbest.best`; implies `unique`.
+    diversity: see `hypergraph.kbest`; implies `unique`.
   """
   orders = string_templates.ngram_orders(weights)
   if orders:
@@ -101,7 +101,7 @@ def lists(
     shift: where each sentence begins in its line, int `[B]`.
     scores: of the edges, `[E]`; those of the forests if None.
   """
-  found = kbest.best(
+  derived = translation_forest.kbest(
     model,
     source,
     forests,
@@ -110,26 +110,26 @@ def lists(
     diversity=settings.diversity,
     scores=scores,
   )
-  every = kbest.derivations(forests, found)
+  every = translation_forest.derivations(forests, derived)
   features, names = translate.feature_rows(
-    model, source, every, found.words, found.sentence
+    model, source, every, derived.words, derived.sentence
   )
-  written: Sequence[Sequence[Any]] = [()] * len(found.score)
+  written: Sequence[Sequence[Any]] = [()] * len(derived.score)
   if text:
-    moved = None if shift is None else shift[found.sentence]
+    moved = None if shift is None else shift[derived.sentence]
     written = derivation_text.write(
       model, source, every, format=text, shift=moved
     )
   some = candidate_lists.from_rows(
-    sentence=rows[found.sentence],
-    lines=kbest.strings(model, source, found),
-    score=found.score,
+    sentence=rows[derived.sentence],
+    lines=translation_forest.strings(model, source, derived),
+    score=derived.score,
     features=features,
     names=names,
     links=derivation.read_off(model, every).links,
     derivations=[tuple(lines) for lines in written],
   )
-  nothing = np.flatnonzero(np.diff(found.offsets) == 0)
+  nothing = np.flatnonzero(np.diff(derived.offsets) == 0)
   return candidate_lists.concatenate([some, _nothing(rows[nothing], text)])
 
 
@@ -238,8 +238,8 @@ def rerank(
   for rows, names in parts:
     values = np.where(np.repeat(real, np.diff(rows.offsets)), rows.values, 0.0)
     rows = dataclasses.replace(rows, values=values)
-    kept = np.array([name in weights for name in names], bool)
-    more.append(selection.select(rows, names, kept))
+    known = np.array([name in weights for name in names], bool)
+    more.append(selection.select(rows, names, known))
   wide = candidate_lists.with_features(whole, more)
   vector = np.array([weights.get(name, 0.0) for name in wide.names])
   score = sparse.dot(wide.features, vector)

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxmt import hypergraph
-from jaxmt.decode.edge_features import edge_features
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import chains
+from jaxmt.decode.translation_forest import edge_features
 from jaxmt.hypergraph import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -65,17 +66,8 @@ def spell(
     dense = values @ np.array([weights[name] for name in names])
     values = np.column_stack([values, forest.score - dense])
     names, weights = (*names, SPARSE), {**weights, SPARSE: 1.0}
-  own = model.table.target
   size = len(model.table.target_words)
-  copies = np.arange(size, size + len(source.words), dtype=np.int32)
-  goal = np.array([-1], np.int32)
-  sides = Ragged(
-    flat=np.concatenate([own.flat.astype(np.int32), goal, copies]),
-    offsets=np.concatenate(
-      [own.offsets, own.offsets[-1] + np.arange(1, 2 + len(copies))]
-    ),
-  )
-  target = ragged.select(sides, forest.edges.rule)
+  target = _targets(model, source, forest)
   used, place = np.unique(np.maximum(target.flat, -1), return_inverse=True)
   used, place = (used[1:], place - 1) if -1 in used[:1] else (used, place)
   spelling = lambda word: (
@@ -96,6 +88,24 @@ def spell(
     names=names,
     weights=weights,
   )
+
+
+def _targets(model: Model, source: Source, forest: Forest) -> Ragged:
+  """The target side of each edge; `V + c` is the c-th copied word."""
+  if model.order is not None:
+    row, symbols = chains.edge_rows(model, source, forest)
+    return ragged.select(symbols, row)
+  own = model.table.target
+  size = len(model.table.target_words)
+  copies = np.arange(size, size + len(source.words), dtype=np.int32)
+  goal = np.array([-1], np.int32)
+  sides = Ragged(
+    flat=np.concatenate([own.flat.astype(np.int32), goal, copies]),
+    offsets=np.concatenate(
+      [own.offsets, own.offsets[-1] + np.arange(1, 2 + len(copies))]
+    ),
+  )
+  return ragged.select(sides, forest.edges.rule)
 
 
 def concatenate(parts: Sequence[SpelledForest]) -> SpelledForest:
@@ -136,10 +146,10 @@ def concatenate(parts: Sequence[SpelledForest]) -> SpelledForest:
 
 def select(spelled: SpelledForest, rows: np.ndarray) -> SpelledForest:
   """Returns some of the sentences, in the order of `rows`."""
-  made, edges = hypergraph.select(spelled.forest, rows)
+  chosen, edges = hypergraph.select(spelled.forest, rows)
   return dataclasses.replace(
     spelled,
-    forest=made,
+    forest=chosen,
     sentence=spelled.sentence[rows],
     target=ragged.select(spelled.target, edges),
     features=spelled.features[edges],

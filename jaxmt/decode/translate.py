@@ -8,17 +8,23 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import derivation, derivation_text
-from jaxmt.decode.chart import decoder, sparse_scores
+from jaxmt.decode import decoding, derivation, derivation_text
+from jaxmt.decode.chart import chart_layout
 from jaxmt.decode.chart import exact as exact_decoder
-from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source, make_source, select_source
+from jaxmt.decode.phrase import decoder as phrase_decoder
+from jaxmt.decode.phrase.markup import Marks
+from jaxmt.errors import InputError
 from jaxmt.features import rule_templates, selection
 from jaxmt.features.rule_templates import Applications, RuleTemplates
 from jaxmt.features.sparse import SparseRows
 from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.text.vocabulary import intern
+
+_EXACT_STACK = 1 << 17  # most candidates of a stack of exact search
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,10 +104,12 @@ def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
   rows = []
   for piece, row in enumerate(pieces.row):
     first, length = pieces.first[piece], source.lengths[piece]
-    own = spans[row]
-    inside = (own[:, 0] >= first) & (own[:, 1] <= first + length)
+    of_sentence = spans[row]
+    inside = (of_sentence[:, 0] >= first) & (
+      of_sentence[:, 1] <= first + length
+    )
     shift = np.array([first, first, 0], np.int32)
-    rows.append(own[inside] - shift)
+    rows.append(of_sentence[inside] - shift)
   lengths = [len(row) for row in rows]
   return Ragged(
     flat=np.concatenate(rows) if rows else spans.flat[:0],
@@ -110,10 +118,27 @@ def cut_spans(spans: Ragged, pieces: Pieces, source: Ragged) -> Ragged:
 
 
 def piece_source(
-  model: Model, pieces: Pieces, spans: Ragged | None = None
+  model: Model,
+  pieces: Pieces,
+  spans: Ragged | None = None,
+  marks: Marks | None = None,
 ) -> Source:
-  """Returns the pieces as sentences, `spans` being those of whole lines."""
+  """Returns the pieces as sentences.
+
+  Args:
+    model: the model.
+    pieces: of some lines.
+    spans: constituents of the whole lines.
+    marks: walls and zones of the whole lines.
+
+  Raises:
+    InputError: if lines with marks were cut.
+  """
   source = make_source(model, pieces.lines)
+  if marks is not None:
+    if pieces.cut:
+      raise InputError(f"line {pieces.cut[0] + 1} is too long to have markup")
+    source = dataclasses.replace(source, marks=marks)
   if spans is None:
     return source
   return dataclasses.replace(source, spans=cut_spans(spans, pieces, source.ids))
@@ -126,8 +151,9 @@ def stream(
   config: DecodeConfig,
   mesh: Mesh | None = None,
   spans: Ragged | None = None,
+  marks: Marks | None = None,
   derivations: str = "",
-) -> Iterator[tuple[Result, list[Translation]]]:
+) -> Iterator[tuple[AnyResult, list[Translation]]]:
   """Translates pieces of text, longest first.
 
   Args:
@@ -136,14 +162,15 @@ def stream(
     config: how.
     mesh: devices, or None for one.
     spans: constituents of the whole lines, for tree-to-string rules.
+    marks: walls and zones of the whole lines, for phrases.
     derivations: one of `derivation_text.FORMATS`, or empty for none.
 
   Yields:
     Parts of the text when they are done: the search's result, whose `rows` are
     pieces, and their translations.
   """
-  source = piece_source(model, pieces, spans)
-  for parts in decoder.decode(model, source, config=config, mesh=mesh):
+  source = piece_source(model, pieces, spans, marks)
+  for parts in decoding.decode(model, source, config=config, mesh=mesh):
     for part in parts:
       read = explain(
         model,
@@ -178,21 +205,34 @@ def translate_exactly(
   `exact_decoder.without_limits`.
   """
   source = piece_source(model, pieces, spans)
+  if model.order is not None:
+    return _exact_phrases(model, source, pieces, limit, derivations)
   out: list[Translation | None] = []
   for row in range(len(source)):
     one = select_source(source, np.array([row]))
-    found, result, root = exact_decoder.search_exactly(model, one, limit=limit)
-    layout = exact_decoder.identity_layout(found)
+    matches, result, _ = exact_decoder.search_exactly(model, one, limit=limit)
     best = derivation.best(
-      found,
-      layout,
-      score=result.beams.score,
-      back=result.beams.back,
-      root=root,
+      matches, score=result.beams.score, back=result.beams.back
     )
     first = pieces.first[row : row + 1]
     read = explain(model, one, best, text=derivations, shift=first)
     out.append(read[0] if result.complete[0] else None)
+  return out
+
+
+def _exact_phrases(
+  model: Model, source: Source, pieces: Pieces, limit: int, derivations: str
+) -> list[Translation | None]:
+  """The same of a phrase-based model; `limit` counts candidates of a stack."""
+  out: list[Translation | None] = []
+  for row in range(len(source)):
+    one = select_source(source, np.array([row]))
+    result, complete = phrase_decoder.search_exactly(
+      model, one, limit=min(limit, _EXACT_STACK)
+    )
+    first = pieces.first[row : row + 1]
+    read = explain(model, one, result.best(), text=derivations, shift=first)
+    out.append(read[0] if complete[0] else None)
   return out
 
 
@@ -238,7 +278,7 @@ def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def explain(
   model: Model,
   source: Source,
-  found: Derivations,
+  derived: Derivations,
   *,
   text: str = "",
   shift: np.ndarray | None = None,
@@ -248,35 +288,35 @@ def explain(
   Args:
     model: the model.
     source: the sentences.
-    found: their derivations.
+    derived: their derivations.
     text: how to write them, one of `derivation_text.FORMATS`; empty: not.
     shift: where each sentence begins in its line, int `[B]`.
   """
-  yields = derivation.read_off(model, found)
+  yields = derivation.read_off(model, derived)
   texts = derivation.strings(model, source, yields.words)
-  rows, names = feature_rows(model, source, found, yields.words)
+  rows, names = feature_rows(model, source, derived, yields.words)
   values = by_name(rows, names)
   written: Sequence[Sequence[Any]] = [()] * len(texts)
   if text:
     written = derivation_text.write(
-      model, source, found, format=text, shift=shift
+      model, source, derived, format=text, shift=shift
     )
   return [
     Translation(
       text=texts[row],
-      score=float(found.score[row]),
+      score=float(derived.score[row]),
       features=values[row],
       links=yields.links[row],
       derivation=tuple(written[row]),
     )
-    for row in range(len(found))
+    for row in range(len(derived))
   ]
 
 
 def feature_rows(
   model: Model,
   source: Source,
-  found: Derivations,
+  derived: Derivations,
   words: Ragged,
   sentence: np.ndarray | None = None,
 ) -> tuple[SparseRows, tuple[str, ...]]:
@@ -285,7 +325,7 @@ def feature_rows(
   Args:
     model: the model.
     source: the sentences.
-    found: the derivations.
+    derived: the derivations.
     words: what they say (`Yields.words`).
     sentence: which sentence each derives, int `[D]`; one after the other if
       None.
@@ -294,7 +334,7 @@ def feature_rows(
     D sparse vectors, and the names of their ids. Their products with the
     weights are the model scores, up to rounding.
   """
-  values = derivation.features(model, source, found, words)
+  values = derivation.features(model, source, derived, words)
   row, column = np.nonzero(values)
   counts = np.bincount(row, minlength=len(values))
   dense = SparseRows(
@@ -305,33 +345,33 @@ def feature_rows(
   if model.templates is None:
     return dense, model.feature_names
   if sentence is None:
-    sentence = np.arange(len(found))
-  own = _sparse_rows(model.templates, source, found, sentence)
-  return selection.join([(dense, model.feature_names), own])
+    sentence = np.arange(len(derived))
+  sparse_values = _sparse_rows(model.templates, source, derived, sentence)
+  return selection.join([(dense, model.feature_names), sparse_values])
 
 
 def _sparse_rows(
   templates: RuleTemplates,
   source: Source,
-  found: Derivations,
+  derived: Derivations,
   sentence: np.ndarray,
 ) -> tuple[SparseRows, tuple[str, ...]]:
   """The sparse features of derivations; equal applications are read once."""
   every = Applications(
-    rule=found.rule,
-    begin=found.begin,
-    end=found.end,
-    sentence=np.repeat(sentence, np.diff(found.offsets)),
+    rule=derived.rule,
+    begin=derived.begin,
+    end=derived.end,
+    sentence=np.repeat(sentence, np.diff(derived.offsets)),
   ).stacked()
   once, place = np.unique(every, axis=0, return_inverse=True)
   rows, names = rule_templates.extract(
     templates,
-    sparse_scores.make_text(templates, source),
+    chart_layout.make_text(templates, source),
     Applications(
       rule=once[:, 0], begin=once[:, 1], end=once[:, 2], sentence=once[:, 3]
     ),
   )
-  members = Ragged(flat=place.reshape(-1), offsets=found.offsets)
+  members = Ragged(flat=place.reshape(-1), offsets=derived.offsets)
   return rule_templates.sum_rows(rows, members), names
 
 

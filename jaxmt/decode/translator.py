@@ -7,6 +7,8 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
+from jaxmt.errors import InputError
+from jaxmt.features import phrase_order
 from jaxmt.text import kernels
 
 
@@ -22,7 +24,8 @@ class Translator:
     batch_cells: cells searched together.
     threads: batches at a time; 0 takes one for each core.
     max_words: longer lines are cut into pieces.
-    binarize: whether trees are made binary, as those of the grammar were.
+    binarize: how trees are made binary, as those of the grammar were
+      (`text.binarize`); "" if they are not.
   """
 
   model: Model
@@ -32,7 +35,7 @@ class Translator:
   batch_cells: int = 4096
   threads: int = 0
   max_words: int = 250
-  binarize: bool = False
+  binarize: str = ""
 
   @property
   def weights(self) -> Mapping[str, float]:
@@ -49,7 +52,11 @@ def with_weights(
 
 
 def with_limits(
-  translator: Translator, *, span: int | None = None, targets: int | None = None
+  translator: Translator,
+  *,
+  span: int | None = None,
+  targets: int | None = None,
+  distortion: int | None = None,
 ) -> Translator:
   """Returns the translator with other limits of matching, if given.
 
@@ -57,10 +64,20 @@ def with_limits(
     translator: the translator.
     span: longest Hiero span.
     targets: target sides per source pattern.
+    distortion: distortion limit of phrases, -1 for none.
+
+  Raises:
+    InputError: for a distortion limit out of range, or of a model without
+      phrases.
   """
-  if span is None and targets is None:
+  if span is None and targets is None and distortion is None:
     return translator
   model = translator.model
+  if distortion is not None:
+    if model.order is None:
+      raise InputError("a distortion limit needs a phrase-based model")
+    order = phrase_order.with_limit(model.order, distortion)
+    model = dataclasses.replace(model, order=order)
   limits = dataclasses.replace(
     model.limits,
     span=span or model.limits.span,

@@ -23,6 +23,7 @@ from jaxmt import errors
 from jaxmt.errors import InputError
 
 Frozen = TypeVar("Frozen")
+_LARGEST = 1e300
 
 
 def load(reference: str) -> ml_collections.ConfigDict:
@@ -169,6 +170,12 @@ def _convert(hint: Any, value: Any, path: str) -> Any:
     return value
   wanted = getattr(hint, "__name__", str(hint))
   raise InputError(f"config key '{path}': {value!r} is not of type {wanted}")
+
+
+def is_number(value: Any) -> bool:
+  """Whether a value of JSON is a number that float64 can hold."""
+  # JSON has whole numbers of any size.
+  return type(value) in (int, float) and abs(value) < _LARGEST
 
 
 def to_json(value: Any) -> str:

@@ -5,7 +5,8 @@ described by an `ExperimentConfig`; the config files are in `configs/`.
 
     corpus -> align -> lm, grammar -> tune -> decode          the baseline
                weights -> theta -> mix -> tune -> decode      other systems
-                                              -> evaluate
+               weights -> learn -> decode             violation-fixing ones
+                                              -> evaluate -> inspect
 
 Glossing, without grammar or search, is the floor under all systems.
 """
@@ -23,7 +24,7 @@ from jaxmt.corpora.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import experiment_report, pipeline, systems
-from jaxmt.experiment.experiment_report import Outcome, SystemArtefacts
+from jaxmt.experiment.outcome import Outcome, SystemArtefacts
 from jaxmt.experiment.pipeline import Artefact, Run
 from jaxmt.experiment.stages import (
   align,
@@ -36,12 +37,20 @@ from jaxmt.experiment.stages import (
   mixing,
   system,
 )
+from jaxmt.experiment.stages import inspect as inspect_stage
+from jaxmt.experiment.stages import learn as learning
 from jaxmt.experiment.stages import theta as theta_stage
 from jaxmt.experiment.stages import tune as tuning
 from jaxmt.experiment.stages.align import AlignStageConfig
 from jaxmt.experiment.stages.corpus import Corpus, FilesConfig
 from jaxmt.experiment.stages.evaluate import EvaluateConfig
 from jaxmt.experiment.stages.grammar import GrammarStageConfig
+from jaxmt.experiment.stages.inspect import (
+  InspectConfig,
+  Inspection,
+  InspectionConfig,
+)
+from jaxmt.experiment.stages.learn import LearningConfig
 from jaxmt.experiment.stages.lm import LmStageConfig
 from jaxmt.experiment.stages.mixing import MixConfig
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
@@ -49,6 +58,8 @@ from jaxmt.experiment.stages.theta import LearnedTheta, ThetaStageConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
 from jaxmt.runtime import checkpoint, provenance
 from jaxmt.train.config import ThetaConfig
+from jaxmt.train.violation import config as learn_config
+from jaxmt.train.violation.config import LearnConfig
 
 GLOSS = "gloss"
 # Settings that follow from others; config files do not have them.
@@ -56,6 +67,8 @@ _DERIVED = (
   ("data", "synthetic", "seed"),
   ("theta", "method"),
   ("theta", "counts"),
+  ("learn", "update"),
+  ("learn", "seed"),
   ("evaluate", "part"),
 )
 
@@ -101,10 +114,12 @@ class ExperimentConfig:
       the trained ones; 0 for none.
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
       the last θ is mixed with the baseline's.
+    learn: settings that all violation-fixing systems share.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
       from the same weights.
     evaluate: metrics and significance test.
+    inspect: how much the report shows of single sentences.
   """
 
   seed: int = 0
@@ -124,8 +139,10 @@ class ExperimentConfig:
   )
   interpolation: float = 0.5
   epochs: int = 1
+  learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
+  inspect: InspectConfig = dataclasses.field(default_factory=InspectConfig)
 
 
 def defaults() -> ml_collections.ConfigDict:
@@ -163,11 +180,20 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   _checked("lm", lm.check, frozen.lm)
   _checked("search", system.check, frozen.search)
   _checked("evaluate", evaluate.check, frozen.evaluate)
+  _checked("inspect", inspect_stage.check, frozen.inspect)
   grammar.check(frozen.grammar)
   if frozen.systems and not _has_trees(frozen.data):
     grammar.check_without_trees(frozen.grammar)
   tuning.check(frozen.tune)
   systems.check(frozen.systems, frozen.theta)
+  if frozen.grammar.kind == "phrase":
+    for name in frozen.systems:
+      if systems.trained(name) or systems.learns_weights(name):
+        raise InputError(
+          f"config key 'systems': '{name}' learns with grammars, not with"
+          " phrase tables ('grammar.kind')"
+        )
+  _checked("learn", learn_config.check, frozen.learn)
   for name in frozen.systems:
     theta_stage.check(
       _theta_config(frozen, name), provenance=frozen.grammar.provenance
@@ -198,9 +224,9 @@ def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
 
 def version(config: ExperimentConfig) -> str:
   """Returns a hash of config, code and input files."""
-  paths = ()
+  paths = [*align.input_paths(config.align).values()]
   if config.data.kind == "files":
-    paths = corpus.input_paths(config.data.files).values()
+    paths += corpus.input_paths(config.data.files).values()
   parts = {
     "config": config_lib.plain(config, essential=True),
     "code": provenance.function_version(run),
@@ -221,7 +247,18 @@ def run(run: Run, config: ExperimentConfig) -> str:
     The comparison as a text table.
   """
   text = _corpus(run, config.data)
-  links = run.stage("align", align.align, config=config.align, corpus=text)
+  gold = {
+    parameter: pipeline.source_file(path)
+    for parameter, path in align.input_paths(config.align).items()
+  }
+  links = run.stage(
+    "align",
+    align.align,
+    config=config.align,
+    resumable=False,
+    corpus=text,
+    **gold,
+  )
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
   built: dict[str, SystemArtefacts] = {}
   rules = None
@@ -264,8 +301,44 @@ def run(run: Run, config: ExperimentConfig) -> str:
     systems=built,
     translations={**translations, GLOSS: floor},
     scores=scores,
+    inspection=_inspection(
+      run,
+      config,
+      built,
+      corpus=text,
+      grammar=rules,
+      lm=model,
+      scores=scores["test"],
+    ),
   )
   return experiment_report.publish(run, outcome)
+
+
+def _inspection(
+  run: Run,
+  config: ExperimentConfig,
+  built: dict[str, SystemArtefacts],
+  **shared: Artefact | None,
+) -> Artefact[Inspection] | None:
+  """Looks inside the systems; None without any, and for phrase search.
+
+  Views are of charts, which the left-to-right search of phrases has not.
+  """
+  if not built or config.grammar.kind == "phrase":
+    return None
+  inputs = {name: one for name, one in shared.items() if one is not None}
+  for name, own in built.items():
+    inputs[f"tuned-{name}"] = own.tune
+    inputs[f"decode-{name}"] = own.decode
+    if own.theta is not None:
+      inputs[f"theta-{name}"] = own.theta
+  return run.stage(
+    "inspect",
+    inspect_stage.inspect,
+    config=InspectionConfig(inspect=config.inspect, search=config.search),
+    resumable=False,
+    **inputs,
+  )
 
 
 def _corpus(run: Run, config: DataConfig) -> Artefact[Corpus]:
@@ -311,7 +384,9 @@ def _systems(
     mixed: Artefact[Theta] | None = None
     tuned = built[systems.PRIMARY].tune if built else None
     trained = systems.trained(name)
-    for epoch in range(config.epochs if trained else 1):
+    start = {"start": tuned} if tuned and config.warm_start else {}
+    epochs = config.epochs if trained else 1
+    for epoch in range(0 if systems.learns_weights(name) else epochs):
       label = f"{name}-{epoch + 1}" if epoch else name
       start = {"start": tuned} if tuned and config.warm_start else {}
       if trained:
@@ -330,6 +405,8 @@ def _systems(
         **theta,
         **start,
       )
+    if systems.learns_weights(name):
+      tuned = _learned_weights(run, config, name, shared, start)
     assert tuned is not None
     decoded = run.stage(
       f"decode-{name}",
@@ -344,6 +421,25 @@ def _systems(
       learned=learned, theta=mixed, tune=tuned, decode=decoded
     )
   return built
+
+
+def _learned_weights(
+  run: Run,
+  config: ExperimentConfig,
+  name: str,
+  shared: dict[str, Artefact],
+  start: dict[str, Artefact],
+) -> Artefact[Tuned]:
+  """Learns weights on the training text, from the baseline's."""
+  settings = dataclasses.replace(config.learn, update=name, seed=config.seed)
+  return run.stage(
+    f"tune-{name}",
+    learning.learn,
+    config=LearningConfig(learn=settings, search=config.search),
+    resumable=True,
+    **shared,
+    **start,
+  )
 
 
 def _theta_config(config: ExperimentConfig, name: str) -> ThetaStageConfig:

@@ -1,84 +1,29 @@
 """The results of an experiment: numbers, statistics and the report."""
 
-import dataclasses
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from jaxmt.experiment import config as config_lib
-from jaxmt.experiment.pipeline import Artefact, Run
-from jaxmt.experiment.stages.align import Links
-from jaxmt.experiment.stages.corpus import Corpus, Description, Translations
-from jaxmt.experiment.stages.evaluate import Scores
-from jaxmt.experiment.stages.grammar import Grammar
-from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.experiment.stages.system import Theta, Tuned
-from jaxmt.experiment.stages.theta import LearnedTheta
-from jaxmt.report import page, plots, tables
-from jaxmt.runtime import provenance
+from jaxmt.experiment import report_page
+from jaxmt.experiment.outcome import Outcome, SystemArtefacts
+from jaxmt.experiment.pipeline import Run
+from jaxmt.report import layouts, tables
 from jaxmt.text import files
 
-_EXAMPLES = 8
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class SystemArtefacts:
-  """The artefacts of one system.
-
-  Attributes:
-    learned: θ of the last epoch, None if the system trains none.
-    theta: the same mixed with the baseline's, or None.
-    tune: weights of the last epoch.
-    decode: translations.
-  """
-
-  learned: Artefact[LearnedTheta] | None
-  theta: Artefact[Theta] | None
-  tune: Artefact[Tuned]
-  decode: Artefact[Translations]
-
-  @property
-  def stages(self) -> dict[str, Artefact]:
-    """The artefacts by name, without those that the system lacks."""
-    names = [field.name for field in dataclasses.fields(self)]
-    found = {name: getattr(self, name) for name in names}
-    return {name: one for name, one in found.items() if one is not None}
-
-  @property
-  def history(self) -> list[dict[str, Any]]:
-    """One record for each iteration of training θ."""
-    return [] if self.learned is None else self.learned.value.history
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
-  """A finished experiment.
-
-  Attributes:
-    config: the `ExperimentConfig`.
-    corpus: the text.
-    described: sizes of the corpus.
-    links: word links.
-    lm: the language model.
-    grammar: the rules, or None without any system.
-    systems: the artefacts of each system.
-    translations: of each system, and the glosses.
-    scores: evaluation by part.
-  """
-
-  config: Any
-  corpus: Artefact[Corpus]
-  described: Artefact[Description]
-  links: Artefact[Links]
-  lm: Artefact[LanguageModel]
-  grammar: Artefact[Grammar] | None
-  systems: Mapping[str, SystemArtefacts]
-  translations: Mapping[str, Artefact[Translations]]
-  scores: Mapping[str, Artefact[Scores]]
+# Of what tuning or learning of weights measures, what studies may show.
+_TUNING_MEASURES = (
+  "rounds",
+  "nonzero",
+  "reached_percent",
+  "words_reached_percent",
+  "valid_percent",
+  "learning_sentences_per_second",
+)
 
 
 def publish(run: Run, outcome: Outcome) -> str:
@@ -91,7 +36,8 @@ def publish(run: Run, outcome: Outcome) -> str:
   }
   _write_arrays(str(run.workdir / "statistics.npz"), arrays)
   run.write_json("results.json", results(outcome))
-  files.write_text(str(run.workdir / "report.html"), _report(outcome))
+  page = report_page.make_page(str(run.workdir), outcome, comparison(outcome))
+  files.write_text(str(run.workdir / "report.html"), page)
   baseline = next(iter(outcome.translations))
   parts = [("Corpus", outcome.described.value.rows)]
   parts += [
@@ -171,7 +117,9 @@ def _measures(own: SystemArtefacts) -> dict[str, float]:
   """
   found = {f"{name}_seconds": one.seconds for name, one in own.stages.items()}
   found["seconds"] = round(sum(found.values()), 3)
-  found["rounds"] = (own.tune.value.metrics or {})["rounds"]
+  for name, value in (own.tune.value.metrics or {}).items():
+    if name in _TUNING_MEASURES:
+      found[name] = value
   if own.learned is not None:
     for name, value in own.learned.value.metrics.items():
       if isinstance(value, int | float):
@@ -189,10 +137,12 @@ def _measures(own: SystemArtefacts) -> dict[str, float]:
 def comparison(outcome: Outcome) -> list[dict[str, Any]]:
   """Returns one row for each system: its scores, `*` where p < 0.05.
 
-  Tune scores are of the first metric only.
+  Tune scores are of the first metric only. Beside the scores of a trained
+  system stands the share of its counts that are not of derivations it chose.
   """
   metrics = outcome.config.evaluate.metrics
   tuned, rows = _scores(outcome, "tune"), {}
+  measures = _all_measures(outcome)
   for row in outcome.scores["test"].value.rows:
     name = row["system"]
     own = rows.setdefault(
@@ -203,7 +153,11 @@ def comparison(outcome: Outcome) -> list[dict[str, Any]]:
     own[row["metric"]] = f"{row['score']:.2f}{mark}"
     if row["metric"] == metrics[0] and "p_value" in row:
       own["p"] = f"{row['p_value']:.4f}"
-  first = [*metrics, "p"]
+    if "fallback_mass_share" in measures.get(name, {}):
+      own[layouts.FALLBACK] = layouts.percent(
+        measures[name]["fallback_mass_share"]
+      )
+  first = [*metrics, "p", layouts.FALLBACK]
   return [
     {k: row[k] for k in ("system", f"tune {metrics[0]}", *first) if k in row}
     for row in rows.values()
@@ -303,98 +257,3 @@ def _write_arrays(path: str, arrays: dict[str, np.ndarray]) -> None:
         buffer = io.BytesIO()
         np.save(buffer, array, allow_pickle=False)
         archive.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getvalue())
-
-
-def _pictures(outcome: Outcome) -> dict[str, list[str]]:
-  """The plots, by section."""
-  metric = outcome.config.evaluate.metrics[0]
-  rows = [r for r in outcome.scores["test"].value.rows if r["metric"] == metric]
-  drawn = {
-    "Comparison": plots.bars(
-      {row["system"]: row["score"] for row in rows},
-      label=f"{metric} on test (95 % interval)",
-      errors={row["system"]: row.get("margin", 0.0) for row in rows},
-    )
-  }
-  curves = {
-    name: _curve(own.tune.value.history, "round", "score")
-    for name, own in outcome.systems.items()
-  }
-  if curves:
-    drawn["Tuning"] = plots.lines(
-      curves,
-      x_label="round",
-      y_label=f"{outcome.config.tune.metric} on tune, decoded",
-    )
-  learning = {
-    name: _curve(own.history, "iteration", "model_score")
-    for name, own in outcome.systems.items()
-    if own.learned is not None
-    and all("model_score" in record for record in own.history)
-  }
-  if learning:
-    drawn["Training"] = plots.lines(
-      learning, x_label="iteration", y_label="model score of the best"
-    )
-  return {
-    title: [page.image(png, title)] for title, png in drawn.items() if png
-  }
-
-
-def _curve(
-  history: Sequence[Mapping[str, Any]], x: str, y: str
-) -> tuple[list[float], list[float]]:
-  return [row[x] for row in history], [row[y] for row in history]
-
-
-def _report(outcome: Outcome) -> str:
-  pictures = _pictures(outcome)
-  commit = provenance.commit()["commit"] or "unknown"
-  signatures = [
-    {"metric": name, "signature": value}
-    for name, value in outcome.scores["test"].value.signatures.items()
-  ]
-  weights = [
-    {"weight": name}
-    | {
-      system: own.tune.value.weights.get(name)
-      for system, own in outcome.systems.items()
-    }
-    for name in _weight_names(outcome)
-  ]
-  titled = [
-    ("Comparison", comparison(outcome)),
-    ("Examples", _examples(outcome, count=_EXAMPLES)),
-    ("Training", _training(outcome)),
-    ("Tuning", _tuning(outcome)),
-    ("Weights", weights),
-    ("Seconds", _seconds(outcome)),
-    ("Corpus", outcome.described.value.rows),
-    ("Alignment", _alignment(outcome)),
-    ("Language model", _lm(outcome)),
-    ("Grammar", _grammar(outcome)),
-    ("Signatures", signatures),
-  ]
-  sections = [
-    page.section(title, tables.as_html(rows), *pictures.get(title, ()))
-    for title, rows in titled
-    if rows
-  ]
-  shown = page.preformatted(config_lib.to_json(outcome.config))
-  return page.page(
-    "jaxmt experiment",
-    [*sections, page.section("Config", shown)],
-    footer=f"commit {commit}",
-  )
-
-
-def _weight_names(outcome: Outcome) -> list[str]:
-  """Names of all dense weights, in order of first appearance."""
-  return list(
-    dict.fromkeys(
-      name
-      for own in outcome.systems.values()
-      for name in own.tune.value.weights
-      if ":" not in name  # sparse ones are too many to show
-    )
-  )

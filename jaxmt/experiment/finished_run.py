@@ -7,8 +7,11 @@ translator = finished_run.translator(run, "augmented-forest")
 import dataclasses
 import json
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
@@ -19,9 +22,12 @@ from jaxmt.experiment.stages import system as system_lib
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.grammar import estimate
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
+from jaxmt.text.binarize import LEFT_HEAVY
 
+_ARTEFACT = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]*")
 R = TypeVar("R", bound=Record)
 
 
@@ -62,7 +68,13 @@ class FinishedRun:
 
   def tuned(self, system: str) -> Tuned:
     """Reads the tuned weights of a system."""
-    return self.record(f"tune-{self.last_epoch(system)}", Tuned)
+    stage = f"tune-{self.last_epoch(system)}"
+    tuned = self.record(stage, Tuned)
+    for name, value in _items(tuned.weights):
+      if not config_lib.is_number(value):
+        cause = f"weight of '{name}' is not a finite number"
+        raise InputError(cause, path=str(self.folders[stage]))
+    return tuned
 
   def record(self, stage: str, kind: type[R]) -> R:
     """Reads what a stage has returned, a record of type `kind`.
@@ -79,6 +91,16 @@ class FinishedRun:
       return kind.from_values(checkpoint.read(folder)[0])
     except checkpoint.Damaged as damage:
       raise InputError(str(damage), path=str(folder)) from damage
+    except InputError as error:  # of a value, which has no path of its own
+      raise InputError(str(error), path=str(folder)) from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+      cause = f"not what stage '{stage}' returns: {error}"
+      raise InputError(cause, path=str(folder)) from error
+
+
+def _items(weights: Any) -> list[tuple[str, Any]]:
+  """The pairs of a mapping; one that is none has a pair that is wrong."""
+  return list(weights.items()) if isinstance(weights, dict) else [("", None)]
 
 
 def read(workdir: str, store: str | None = None) -> FinishedRun:
@@ -99,11 +121,37 @@ def read(workdir: str, store: str | None = None) -> FinishedRun:
   path = str(folder / "metrics.jsonl")
   for number, line in enumerate(files.read_lines(path), start=1):
     record = parse_record(line, ("stage", "key"), path, number)
-    name = record["stage"]
-    folders[name] = place / f"{name}-{record['key']}"
+    name = f"{record['stage']}-{record['key']}"
+    if not _ARTEFACT.fullmatch(name):
+      raise InputError(
+        f"no artefact is called '{name}'", path=path, line=number
+      )
+    folders[str(record["stage"])] = place / name
   path = str(folder / "run.json")
   about = parse_record(files.read_text(path), ("config",), path)
+  _check_config(about["config"], path)
   return FinishedRun(workdir=workdir, folders=folders, config=about["config"])
+
+
+def _check_config(config: Any, path: str) -> None:
+  """Refuses a config that lacks what is read of it here.
+
+  Raises:
+    InputError: naming the file and the setting.
+  """
+  kinds = {"search": dict, "data": dict, "systems": list, "epochs": int}
+  for name, kind in kinds.items():
+    if not isinstance(config, dict) or type(config.get(name)) is not kind:
+      raise InputError(f"config key '{name}' is no {kind.__name__}", path=path)
+  if type(config["data"].get("reverse")) is not bool:
+    raise InputError("config key 'data.reverse' is no bool", path=path)
+  for name in config["systems"]:
+    if not isinstance(name, str) or name not in systems.SYSTEMS:
+      raise InputError(f"config key 'systems': no system '{name}'", path=path)
+  try:
+    system_lib.check(config_lib.freeze(SearchStageConfig, config["search"]))
+  except ValueError as error:
+    raise InputError(f"config key 'search': {error}", path=path) from error
 
 
 def parse_record(
@@ -122,7 +170,7 @@ def parse_record(
   """
   try:
     value = json.loads(text)
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise InputError(f"not JSON: {error}", path=path, line=line) from error
   for key in needed:
     if not isinstance(value, dict) or key not in value:
@@ -151,7 +199,18 @@ def system_theta(run: FinishedRun, system: str) -> Theta | None:
   """Returns a system's trained rule probabilities; None: the grammar's own."""
   if not systems.trained(system):
     return None
-  return run.record(f"mix-{run.last_epoch(system)}", Theta)
+  stage = f"mix-{run.last_epoch(system)}"
+  theta = run.record(stage, Theta)
+  values, rules = theta.theta, len(run.record("grammar", Grammar).table)
+  if (
+    not isinstance(values, np.ndarray)
+    or values.dtype != np.float32
+    or values.shape != (rules, len(estimate.THETA))
+    or not np.isfinite(values).all()
+  ):
+    cause = f"'theta' is not {rules} rows of {len(estimate.THETA)} numbers"
+    raise InputError(cause, path=str(run.folders[stage]))
+  return theta
 
 
 def translator(
@@ -169,6 +228,8 @@ def translator(
   table = system_lib.rule_table(grammar, theta, lines=lines)
   return system_lib.make_translator(
     search,
-    system_lib.make_model(search, table=table, lm=lm, weights=tuned.weights),
-    binarize=grammar.binarize,
+    system_lib.make_model(
+      search, grammar, table=table, lm=lm, weights=tuned.weights
+    ),
+    binarize=LEFT_HEAVY if grammar.binarize else "",
   )

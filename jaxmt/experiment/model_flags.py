@@ -9,7 +9,7 @@ loads fast, so that `--help` and bad flags need no numerical library.
 
 from absl import flags
 
-from jaxmt.features.units import DIALECTS
+from jaxmt.features.weights import DIALECTS
 
 GRAMMAR = flags.DEFINE_string(
   "grammar", "", "rule table; other dialects: several files, comma-separated"
@@ -21,6 +21,30 @@ DIALECT = flags.DEFINE_enum(
   list(DIALECTS),
   "format of the grammar and units of its features",
 )
+KIND = flags.DEFINE_enum(
+  "kind",
+  "scfg",
+  ["scfg", "phrase", "btg"],
+  "rules of a grammar; a phrase table; a phrase table in a bracketing grammar",
+)
+REORDERING = flags.DEFINE_string(
+  "reordering",
+  "",
+  "--kind=phrase: reordering model in Moses' format; --kind=btg: folder of"
+  " extract.py --kind=btg, if not --grammar itself",
+)
+DISTORTION = flags.DEFINE_integer(
+  "distortion",
+  None,
+  "distortion limit of --kind=phrase, -1 for none; that of a moses.ini, or 6",
+  lower_bound=-1,
+)
+ORIENTATION = flags.DEFINE_enum(
+  "orientation",
+  "word",
+  ["word", "phrase", "hierarchical"],
+  "what orientations the reordering model was extracted with",
+)
 SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
 TREES = flags.DEFINE_string(
   "trees", "", "trees of the source text, for tree-to-string rules"
@@ -30,6 +54,18 @@ BINARIZE = flags.DEFINE_bool(
   False,
   "make trees binary, left-heavy, as those of the grammar were",
 )
+BINARIZER = flags.DEFINE_enum(
+  "binarizer",
+  None,
+  ["left-heavy", "left", "right"],
+  "how to make trees binary: left-heavy is --binarize; left and right are"
+  " Travatar's, which a travatar.ini sets",
+)
 THREADS = flags.DEFINE_integer(
   "threads", 0, "batches or sentences at a time; 0: one for each core"
 )
+
+
+def binarizer() -> str:
+  """Returns how the flags make trees binary, "" if they do not."""
+  return BINARIZER.value or ("left-heavy" if BINARIZE.value else "")

@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar, cast
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import record
-from jaxmt.runtime import checkpoint, progress, provenance
+from jaxmt.runtime import checkpoint, peak_memory, progress, provenance
 from jaxmt.runtime.crew import Crew
 from jaxmt.text import files
 
@@ -52,6 +52,7 @@ class Artefact(Generic[T]):
     seconds: how long the stage took; of an interrupted one, with the work that
       was stored before.
     reused: whether an earlier run had made it.
+    megabytes: largest memory of the process while the stage ran.
     kind: the record that the stage returned, None for a dict.
   """
 
@@ -59,6 +60,7 @@ class Artefact(Generic[T]):
   values: Mapping[str, Any]
   seconds: float
   reused: bool
+  megabytes: float = 0.0
   kind: type[record.Record] | None = None
 
   @functools.cached_property
@@ -161,7 +163,7 @@ class Run:
     directory = self.store / f"{name}-{key[:20]}"
     lock = self.store / ".locks" / f"{name}-{key[:20]}"
     with checkpoint.lock(lock, wait=True, what=f"stage {name}"):
-      found = self._find(name, directory)
+      found = self._find(name, directory, key)
       reused = found is not None
       if found is None:
         found = self._make(call, directory, key)
@@ -172,17 +174,21 @@ class Run:
       values=values,
       seconds=meta["seconds"],
       reused=reused,
+      megabytes=meta.get("megabytes", 0.0),
       kind=record.result_type(call.function),
     )
     self._record(name, artefact)
     return artefact
 
-  def _find(self, name: str, directory: pathlib.Path):
+  def _find(self, name: str, directory: pathlib.Path, key: str):
     """Reads an artefact; a damaged one is removed, and that is said."""
     if not os.path.lexists(directory):
       return None
     try:
-      return checkpoint.read(directory)
+      values, meta = checkpoint.read(directory)
+      if not _is_meta(meta, name, key):
+        raise checkpoint.Damaged("manifest.json: not of this stage")
+      return values, meta
     except checkpoint.Damaged as damage:
       progress.say(f"[{name}] damaged ({damage}): making it again")
       checkpoint.remove(directory)
@@ -191,6 +197,7 @@ class Run:
   def _make(self, call: "_Call", directory: pathlib.Path, key: str):
     progress.say(f"[{call.name}] running")
     start = time.perf_counter()
+    peak_memory.reset()
     arguments = _arguments(call)
     partial = self.store / ".partial" / directory.name
     kept = checkpoint.Partial(partial) if call.resumable else None
@@ -203,7 +210,12 @@ class Run:
     values = record.to_values(call.function(call.config, **arguments))
     seconds = kept.seconds if kept else time.perf_counter() - start
     seconds = round(seconds, 3)
-    meta = {"stage": call.name, "key": key, "seconds": seconds}
+    meta = {
+      "stage": call.name,
+      "key": key,
+      "seconds": seconds,
+      "megabytes": round(peak_memory.megabytes()),
+    }
     checkpoint.write(directory, values, meta)
     if kept is not None:
       checkpoint.remove(partial)
@@ -244,6 +256,15 @@ class Run:
     """Writes a JSON file into the workdir, atomically."""
     text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
     files.write_text(str(self.workdir / name), text)
+
+
+def _is_meta(meta: Any, name: str, key: str) -> bool:
+  """Whether a manifest, which has no checksum, says what it should."""
+  try:
+    said = (meta["stage"], meta["key"])
+    return said == (name, key) and 0 <= float(meta["seconds"]) < float("inf")
+  except (KeyError, TypeError, ValueError):
+    return False
 
 
 def _arguments(call: _Call) -> dict[str, Any]:
@@ -335,6 +356,7 @@ def open_run(
   store_path = pathlib.Path(store) if store else path / STORE
   files.make_folder(str(store_path / ".locks"))
   with checkpoint.lock(path / ".lock", wait=wait, what=f"workdir {workdir}"):
+    files.remove_stale(workdir)
     run = Run(path, store_path, crew=crew, tools=tools)
     about = {
       "argv": sys.argv,

@@ -11,11 +11,8 @@ A folder needs nothing of the run that it was exported from:
 
 import dataclasses
 import json
-import os
 import pathlib
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxmt.decode import loading
@@ -26,9 +23,12 @@ from jaxmt.experiment.finished_run import FinishedRun
 from jaxmt.experiment.stages import system as system_lib
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.features import maxent_reordering
 from jaxmt.features import weights as weight_files
+from jaxmt.features.weights import DIALECTS
 from jaxmt.grammar import native
-from jaxmt.text import files
+from jaxmt.text import array_folder, files
+from jaxmt.text.binarize import LEFT_HEAVY
 
 FORMAT = "jaxmt-system"
 VERSION = 1
@@ -54,10 +54,27 @@ def load(
   Raises:
     InputError: if there is no such run, folder or system.
   """
+  array_folder.recover(path, mark=_SETTINGS)
   if (pathlib.Path(path) / _SETTINGS).is_file():
     return _read_folder(path, system, lines)
   run = finished_run.read(path, store)
   return finished_run.translator(run, system, lines=lines)
+
+
+def system_name(
+  path: str, system: str | None = None, *, store: str | None = None
+) -> str:
+  """Returns the name of the system that `load` loads.
+
+  Raises:
+    InputError: if there is no such run, folder or system.
+  """
+  place = pathlib.Path(path) / _SETTINGS
+  if not place.is_file():
+    return finished_run.find_system(finished_run.read(path, store), system)
+  return finished_run.parse_record(
+    files.read_text(str(place)), ("system",), str(place)
+  )["system"]
 
 
 def export(run: FinishedRun, system: str | None, output: str) -> None:
@@ -86,18 +103,24 @@ def export(run: FinishedRun, system: str | None, output: str) -> None:
     "span": run.search.span,
     "targets": run.search.targets,
     "binarize": grammar.binarize,
+    "kind": grammar.kind or "scfg",
+    "orientation": grammar.orientation,
+    "distortion": run.search.distortion,
     **{size: getattr(run.search, size) for size in _SIZES},
   }
-  with _new_folder(output) as folder:
-    native.write(str(folder / "grammar"), table)
+  beside = {}
+  if grammar.reordering is not None:
+    beside = maxent_reordering.to_values(grammar.reordering)
+  with array_folder.new_folder(output, mark=_SETTINGS) as folder:
+    native.write(str(folder / "grammar"), table, beside=beside)
     files.write_lines(
       str(folder / "lm.arpa.gz"), run.record("lm", LanguageModel).arpa
     )
     lines = weight_files.format_weights(tuned.weights)
     files.write_lines(str(folder / "weights.txt"), lines)
+    files.write_text(str(folder / "README.md"), _readme(settings))
     text = json.dumps(settings, indent=1) + "\n"
     files.write_text(str(folder / _SETTINGS), text)
-    files.write_text(str(folder / "README.md"), _readme(settings))
 
 
 def _readme(settings: Mapping[str, Any]) -> str:
@@ -105,6 +128,12 @@ def _readme(settings: Mapping[str, Any]) -> str:
   sizes = " ".join(
     f"--{name}={settings[name]}" for name in ("span", "targets", *_SIZES)
   )
+  if settings["kind"] == "phrase":
+    more = ("kind", "distortion", "orientation")
+    more = [f"--{name}={settings[name]}" for name in more if settings[name]]
+    sizes = " ".join([sizes, *more])
+  elif settings["kind"] != "scfg":
+    sizes += f" --kind={settings['kind']}"
   trees = " --binarize" if settings["binarize"] else ""
   return (
     f"# jaxmt system `{settings['system']}`\n\n"
@@ -121,28 +150,6 @@ def _readme(settings: Mapping[str, Any]) -> str:
   )
 
 
-@contextmanager
-def _new_folder(output: str) -> Iterator[pathlib.Path]:
-  """Gives a folder that is renamed to `output` at the end."""
-  target = pathlib.Path(output)
-  if os.path.lexists(target) and not (target / _SETTINGS).is_file():
-    raise InputError("exists already and is something else", path=output)
-  temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-  old = target.with_name(f".{target.name}.{os.getpid()}.old")
-  try:
-    temporary.mkdir()
-    yield temporary
-    if target.exists():
-      os.rename(target, old)
-    os.rename(temporary, target)
-  except OSError as error:
-    cause = (error.strerror or str(error)).lower()
-    raise InputError(cause, path=output) from error
-  finally:
-    for rest in (temporary, old):
-      shutil.rmtree(rest, ignore_errors=True)
-
-
 def _read_folder(
   path: str, system: str | None, lines: Sequence[str] | None
 ) -> Translator:
@@ -155,6 +162,7 @@ def _read_folder(
   )
   if settings.get("format") != FORMAT or settings.get("version") != VERSION:
     raise InputError(f"not {FORMAT} version {VERSION}", path=place)
+  _check_settings(settings, place)
   if system is not None and system != settings["system"]:
     raise InputError(
       f"no system '{system}'; the folder has '{settings['system']}'", path=path
@@ -167,6 +175,36 @@ def _read_folder(
     span=settings["span"],
     targets=settings["targets"],
     lines=lines,
+    kind=settings.get("kind", "scfg"),
+    distortion=settings.get("distortion"),
+    orientation=settings.get("orientation", ""),
   )
   sizes = {name: settings[name] for name in _SIZES}
-  return dataclasses.replace(loaded, binarize=settings["binarize"], **sizes)
+  binarize = LEFT_HEAVY if settings["binarize"] else ""
+  return dataclasses.replace(loaded, binarize=binarize, **sizes)
+
+
+def _check_settings(settings: Mapping[str, Any], path: str) -> None:
+  """Refuses settings that `export` does not write.
+
+  Raises:
+    InputError: naming the first one.
+  """
+  kinds = {
+    **dict.fromkeys(("system", "grammar", "lm", "weights", "dialect"), str),
+    **dict.fromkeys(("span", "targets", *_SIZES), int),
+    "binarize": bool,
+  }
+  for name, kind in kinds.items():
+    if type(settings[name]) is not kind:
+      raise InputError(f"'{name}' is no {kind.__name__}", path=path)
+  for name in ("grammar", "lm", "weights"):
+    if settings[name] in ("", ".", "..") or "/" in settings[name]:
+      raise InputError(f"'{name}' is not in this folder", path=path)
+  if settings["dialect"] not in DIALECTS:
+    raise InputError(f"no dialect '{settings['dialect']}'", path=path)
+  sizes = {name: settings[name] for name in ("span", "targets", *_SIZES)}
+  try:
+    system_lib.check(system_lib.SearchStageConfig(**sizes))
+  except ValueError as error:
+    raise InputError(str(error), path=path) from error

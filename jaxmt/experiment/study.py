@@ -18,15 +18,12 @@ import dataclasses
 import json
 import pathlib
 import re
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import ml_collections
 import numpy as np
 
-from jaxmt import errors
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import pipeline
@@ -370,7 +367,7 @@ def _read_results(path: str) -> dict[str, Any]:
       for metric, score in scores.items():
         if part == "measures" and metric != "seconds":
           continue
-        if type(score) not in (int, float) or not np.isfinite(score):
+        if not config_lib.is_number(score):
           raise InputError(f"{metric} of {system} is no number", path=path)
   if not isinstance(results.get("test_references"), str | None):
     raise InputError("'test_references' is no string", path=path)
@@ -385,15 +382,7 @@ def _read_statistics(
   Raises:
     InputError: naming the file, if it is damaged or lacks one.
   """
-  try:
-    with open(path, "rb") as raw, np.load(raw, allow_pickle=False) as arrays:
-      found = {name: arrays[name] for name in arrays.files}
-  except OSError as error:
-    raise errors.system_failure(error, path) from error
-  except array_folder.DAMAGED_ARRAY as error:
-    raise InputError("not a file of arrays", path=path) from error
-  except (zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-    raise InputError(f"damaged: {error}", path=path) from error
+  found = array_folder.read_npz(path)
   for system, scores in results["systems"].items():
     for metric in scores:
       values = found.get(f"{system}/{metric}")

@@ -1,10 +1,13 @@
-"""The systems an experiment can compare: ways to estimate rule probabilities θ.
+"""The systems an experiment can compare: ways to learn θ, or weights.
 
 The first system of an experiment is its baseline. "primary" takes relative
 frequencies of extracted rules; all others train θ on the training text with the
 baseline's weights, mix it with the primary one, and tune again from these
 weights (figure 6). "retuned" only tunes again, and so measures the gain of the
 second tuning alone.
+
+"max-violation", "early", "skip", "standard" and "local" have the baseline's θ
+and learn weights on the training text instead of tuning them.
 """
 
 import dataclasses
@@ -15,6 +18,7 @@ from jaxmt.errors import InputError
 from jaxmt.train import config as train_config
 from jaxmt.train import methods
 from jaxmt.train.config import ThetaConfig
+from jaxmt.train.violation import config as learn_config
 
 PRIMARY = "primary"
 RETUNED = "retuned"
@@ -33,7 +37,14 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     f"augmented-{counts}": {"method": "loss-augmented", "counts": counts}
     for counts in train_config.COUNTS
   },
+  # Violation-fixing updates; θ is the baseline's.
+  **{update: {"method": "primary"} for update in learn_config.UPDATES},
 }
+
+
+def learns_weights(name: str) -> bool:
+  """Returns whether a system learns its weights on the training text."""
+  return name in learn_config.UPDATES
 
 
 def check(names: Sequence[str], theta: ThetaConfig) -> None:

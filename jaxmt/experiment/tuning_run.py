@@ -20,7 +20,7 @@ from jaxmt.metrics import text
 from jaxmt.report import page, plots, tables
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
-from jaxmt.tune import loop, methods, resume
+from jaxmt.tune import loop, methods
 from jaxmt.tune.loop import Decode, LoopConfig, LoopState
 from jaxmt.tune.methods import Method
 
@@ -128,11 +128,11 @@ def open_workdir(
     InputError: if the workdir holds a run of something else.
   """
   folder = pathlib.Path(workdir)
-  folder.mkdir(parents=True, exist_ok=True)
+  files.make_folder(workdir)
   record = folder / "run.json"
   text_of = json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False)
   if record.is_file() and resume_there:
-    if record.read_text(encoding="utf-8") != text_of + "\n":
+    if files.read_bytes(str(record)) != (text_of + "\n").encode():
       raise InputError(
         "holds a run with other settings or files; choose another --workdir,"
         " or --noresume to begin anew",
@@ -177,7 +177,7 @@ def run(
 def _one_run(setting, seed, states, clock, before, workdir, say):
   """Runs one seed: `(state, rows)`."""
   prefix = f"seed{seed}-"
-  found = resume.restore(states, prefix=prefix, rounds=setting.loop.rounds)
+  found = loop.restore(states, prefix=prefix, rounds=setting.loop.rounds)
   state, notes = found or (loop.begin(setting.start), [])
   many = len(setting.seeds) > 1
   for row in _rows(seed, state, notes):
@@ -186,7 +186,7 @@ def _one_run(setting, seed, states, clock, before, workdir, say):
 
   def on_round(now: LoopState) -> None:
     notes.append(watch.lap())
-    resume.save(states, now, prefix=prefix, notes=notes)
+    loop.save(states, now, prefix=prefix, notes=notes)
     rows = _rows(seed, now, notes)
     write_history(workdir, [*before, *rows])
     say(line(rows[-1], many=many))

@@ -48,6 +48,8 @@ class RuleSides:
   Attributes:
     target: target sides, N rows: w >= 0 for `words[w]`, `-1 - k` for child k.
     words: spelling of the words; `vocabulary.SPECIALS` come first.
+    source: source sides, N rows: w >= 0 for `source_words[w]`, less for a site.
+    source_words: spelling of their words, likewise.
     label: left-hand sides, int32 `[N]`.
     site: labels of the children's sites in source order, -1 where any label is
       right or there is no site, int32 `[N, A]`.
@@ -55,6 +57,8 @@ class RuleSides:
 
   target: Ragged
   words: tuple[str, ...]
+  source: Ragged
+  source_words: tuple[str, ...]
   label: np.ndarray
   site: np.ndarray
 
@@ -83,6 +87,27 @@ class RuleInputs:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class RuleColumns:
+  """What the search knows of N rules.
+
+  Attributes:
+    slots: what stands in each place of their target sides, see
+      `target_slots`, int32 `[N, 2A + 1]`.
+    inputs: what each stateful feature needs of them.
+    score: static scores, values of stateful features for the rules alone
+      included, float32 `[N]`.
+    label: left-hand sides, int32 `[N]`.
+    site: labels of the sites, -1 where any is right, int32 `[N, A]`.
+  """
+
+  slots: np.ndarray
+  inputs: tuple[RuleInputs, ...]
+  score: np.ndarray
+  label: np.ndarray
+  site: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class StatefulFeature:
   """A feature of a rule and the states of its children.
 
@@ -103,6 +128,14 @@ class StatefulFeature:
   def key(self) -> tuple[int, ...]:
     """The columns that tell states apart; hypotheses equal in them merge."""
     return tuple(range(self.columns))
+
+  @property
+  def follows_from_strings(self) -> bool:
+    """Whether source span and target string of a hypothesis tell its state.
+
+    Then forced decoding, whose nodes are spans of both sides, can score it.
+    """
+    return False
 
   def rule_inputs(self, sides: RuleSides, parameters: Any) -> RuleInputs:
     """Returns what `apply` needs of rules; runs once, on the host."""
@@ -136,6 +169,11 @@ class StringFeature(StatefulFeature):
   A state of zeros is the empty string: `join(x, 0)` is x and adds nothing.
   `join` must be associative, since strings are put together in any order.
   """
+
+  @property
+  def follows_from_strings(self) -> bool:
+    """Yes: the state describes the string."""
+    return True
 
   def rule_inputs(self, sides: RuleSides, parameters: Any) -> RuleInputs:
     """Returns the states of the runs of words between the children.
@@ -247,3 +285,61 @@ def _slots(flat, offsets, arity):
         slots[rule, place] = arity + run
         place += 1
   return slots
+
+
+def rule_column(
+  rules: RuleColumns, copies: RuleColumns, rule: np.ndarray, pick
+) -> Any:
+  """Returns a column, or a tree of columns, for all kinds of rules alike.
+
+  Args:
+    rules: the table's R rules and the goal.
+    copies: the pass-through words.
+    rule: numbers as in `Matches.rule`, int `[N]`.
+    pick: reads the column off `RuleColumns`.
+  """
+  return jax.tree.map(
+    lambda own, copied: _either(own, copied, rule), pick(rules), pick(copies)
+  )
+
+
+def _either(table_rows, copied, rule):
+  out = table_rows[np.minimum(rule, len(table_rows) - 1)]
+  more = rule >= len(table_rows)
+  if more.any():
+    out[more] = copied[rule[more] - len(table_rows)]
+  return out
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LabelMatch(SiteFeature):
+  """Counts children whose label is that of their site, and the others.
+
+  The state of a hypothesis is its label. Sites of label -1 count nothing.
+  """
+
+  names: tuple[str, ...] = ("Match", "Mismatch")
+  columns: int = 1
+
+  def rule_inputs(self, sides: RuleSides, parameters: tuple) -> RuleInputs:
+    """Returns the rules' labels `[N]` and those of their sites `[N, A]`."""
+    del parameters
+    return RuleInputs(
+      arrays=(sides.label, sides.site),
+      values=np.zeros((len(sides), 2), np.float32),
+    )
+
+  def head_state(self, parameters, rule, tails) -> jax.Array:
+    """Returns the rule's label."""
+    del parameters, tails
+    label, _ = rule
+    return label[..., None]
+
+  def site_values(self, parameters, rule, part, tail) -> Values:
+    """Returns `(1, 0)` for a match, `(0, 1)` for another label."""
+    del parameters
+    _, site = rule
+    wanted = site[..., part]
+    same = tail[..., 0] == wanted
+    count = lambda flags: (flags & (wanted >= 0)).astype(jnp.float32)
+    return count(same), count(~same)

@@ -11,7 +11,8 @@ at most L bytes collide with probability L / 2^61: among a million features with
 names of 64 bytes, any two do with probability 1.4e-5.
 """
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,39 @@ class KeyTable(NamedTuple):
 
   keys: np.ndarray
   values: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KeyedWeights(Mapping[str, float]):
+  """Weights of few features by name, and of many by key.
+
+  As a mapping it has the weights of all names that are asked for, and lists
+  those of `named` only.
+
+  Attributes:
+    named: weights by name.
+    table: weights by key.
+  """
+
+  named: Mapping[str, float]
+  table: KeyTable
+
+  def __getitem__(self, name: str) -> float:
+    """Returns the weight of a name."""
+    if name in self.named:
+      return self.named[name]
+    value = look_up(keys_of([name])[0], self.table)
+    if not value:
+      raise KeyError(name)
+    return float(value)
+
+  def __iter__(self) -> Iterator[str]:
+    """Lists the names of `named`."""
+    return iter(self.named)
+
+  def __len__(self) -> int:
+    """Returns how many `named` has."""
+    return len(self.named)
 
 
 @njit
@@ -112,13 +146,17 @@ def keys_of(names: Sequence[str]) -> np.ndarray:
 
 
 def make_table(weights: Mapping[str, float]) -> KeyTable:
-  """Returns non-zero weights by key."""
-  kept = {name: value for name, value in weights.items() if value}
+  """Returns non-zero weights by key; those of `KeyedWeights` are not copied."""
+  if isinstance(weights, KeyedWeights):
+    return weights.table
+  nonzero = {name: value for name, value in weights.items() if value}
   size = 16
-  while size < 2 * len(kept):
+  while size < 2 * len(nonzero):
     size *= 2
   table = KeyTable(np.zeros(size, np.uint64), np.zeros(size, np.float64))
-  _fill(keys_of(tuple(kept)), np.array([*kept.values()], np.float64), table)
+  _fill(
+    keys_of(tuple(nonzero)), np.array([*nonzero.values()], np.float64), table
+  )
   return table
 
 
@@ -144,6 +182,19 @@ def look_up(key, table):
       return values[slot]
     slot = (slot + np.uint64(1)) & mask
   return 0.0
+
+
+@njit
+def append_number(key, power, number):
+  """Returns key and power of a sequence of numbers with one more, from 0.
+
+  Sequences of numbers (word ids) have keys as names do: that of the empty one
+  is 0, and `append(key, power of the second, second key)` joins two.
+  """
+  return (
+    append(key, _BASE, np.uint64(number) + np.uint64(1)),
+    multiply(power, _BASE),
+  )
 
 
 @njit

@@ -34,7 +34,6 @@ from jaxmt.features.base import RuleInputs, RuleSides, StringFeature, Values
 from jaxmt.lm import automaton
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.automaton import NgramAutomaton
-from jaxmt.lm.host import locate
 from jaxmt.lm.tables import (
   BOS_WORD,
   EOS_WORD,
@@ -42,6 +41,7 @@ from jaxmt.lm.tables import (
   STATE_MASK,
   UNK_WORD,
   Tables,
+  locate,
 )
 from jaxmt.text import vocabulary
 from jaxmt.text.kernels import njit

@@ -242,14 +242,14 @@ def _valued_rows(
   for number in np.unique(row[of_table]).tolist():
     places = np.flatnonzero(of_table & (row == number))
     used, place = np.unique(rule[places], return_inverse=True)
-    found = np.asarray(
+    numbers = np.asarray(
       feature.values(table, used, sentences.sentence(number)), np.float64
     )
-    if found.shape != used.shape or not np.isfinite(found).all():
+    if numbers.shape != used.shape or not np.isfinite(numbers).all():
       raise ValueError(
         f"feature '{feature.name}' must give {len(used)} finite numbers"
       )
-    values[places] = found[place]
+    values[places] = numbers[place]
   offsets = row_offsets(np.ones(len(rule), np.int64))
   ids = np.zeros(len(rule), np.int32)
   return sparse.canonical(ids, values, offsets), (feature.name,)

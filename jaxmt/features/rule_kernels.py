@@ -225,12 +225,12 @@ def _has_edges(rule, rules):
 
 
 @njit
-def _write(application, slot, own, kinds, rules, used, bases, text, out):
-  """Writes the slot-th of all features, the rule's `own` ones first."""
-  if slot < own:
+def _write(application, slot, slots, kinds, rules, used, bases, text, out):
+  """Writes the slot-th of all features, the rule's `slots` ones first."""
+  if slot < slots:
     return write_local(application[0], slot, rules, used, bases, out)
   combinations, firsts = kinds
-  kind = slot - own
+  kind = slot - slots
   return write_edge(
     application, combinations[kind], firsts[kind], rules, bases, text, out
   )
@@ -260,10 +260,10 @@ def keys_of(applications, kinds, rules, used, bases, text, pieces, room):
   out = np.empty(offsets[-1], np.uint64)
   buffer = np.empty(room, np.int64)
   for row in range(len(applications)):
-    own = local_slots(applications[row, 0], rules, used)
+    slots = local_slots(applications[row, 0], rules, used)
     for slot in range(offsets[row + 1] - offsets[row]):
       size = _write(
-        applications[row], slot, own, kinds, rules, used, bases, text, buffer
+        applications[row], slot, slots, kinds, rules, used, bases, text, buffer
       )
       key = np.uint64(0)
       for place in range(size):
@@ -292,11 +292,11 @@ def spell(applications, slots, kinds, rules, used, bases, text, pieces, room):
   out = np.empty(64 * len(slots) + 64, np.uint8)
   filled = 0
   for row in range(len(slots)):
-    own = local_slots(applications[row, 0], rules, used)
+    rule_slots = local_slots(applications[row, 0], rules, used)
     size = _write(
       applications[row],
       slots[row],
-      own,
+      rule_slots,
       kinds,
       rules,
       used,

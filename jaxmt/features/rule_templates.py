@@ -50,6 +50,12 @@ from jaxmt.text.ragged import Ragged, row_offsets
 TEMPLATES = local_features.COMPILED
 _OF_RULES = tuple(name for name in TEMPLATES if name != "edges")
 EDGES = tuple("fF lL fL lF fl FL bf la bF La ba c nF hF eL".split())
+# Sets of Word-Edges by name: ends of both sides and the words around them; then
+# lengths and characters, too, and combinations of three and four.
+EDGE_SETS = {
+  "simple": tuple("fF lL fl FL bf la bF La hF eL".split()),
+  "full": (*EDGES, *"bfF laL flF flL FLn bfl fla bLa fFlL baFL".split()),
+}
 _SPACE = 12  # pieces of a name besides those of the rule's symbols
 
 
@@ -166,6 +172,8 @@ def check(config: TemplateConfig) -> None:
 def parse(names: Sequence[str]) -> TemplateConfig:
   """Reads names of templates; `edges:fF+lL` chooses Word-Edges.
 
+  `edges:simple` and `edges:full` are sets of them.
+
   Raises:
     InputError: see `check`.
   """
@@ -174,9 +182,11 @@ def parse(names: Sequence[str]) -> TemplateConfig:
   for name in names:
     kind, colon, letters = name.partition(":")
     kinds.append(kind if kind == "edges" else name)
-    edges += letters.split("+") if colon and kind == "edges" else ()
+    if colon and kind == "edges":
+      edges += EDGE_SETS.get(letters) or letters.split("+")
   config = TemplateConfig(
-    names=tuple(dict.fromkeys(kinds)), edges=tuple(edges) or EDGES
+    names=tuple(dict.fromkeys(kinds)),
+    edges=tuple(dict.fromkeys(edges)) or EDGES,
   )
   check(config)
   return config
@@ -237,7 +247,7 @@ def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
   room = _SPACE + 4 * int(max(longest, len(ATOMS)))
   used = np.array([name in config.names for name in _OF_RULES], np.int64)
   registered = local_features.registered()
-  made = RuleTemplates(
+  templates = RuleTemplates(
     config=config,
     rules=rules,
     table=table,
@@ -260,9 +270,11 @@ def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
   keys, offsets = rule_kernels.keys_of(
     everything,
     (combinations[:0], np.zeros(0, np.int64)),
-    *_rest(made, make_text(made, nothing, ())),
+    *_rest(templates, make_text(templates, nothing, ())),
   )
-  return dataclasses.replace(made, local=Ragged(flat=keys, offsets=offsets))
+  return dataclasses.replace(
+    templates, local=Ragged(flat=keys, offsets=offsets)
+  )
 
 
 def _rest(templates: RuleTemplates, text: "Text", used=None):
@@ -406,7 +418,7 @@ def extract(
   rank[order] = np.arange(len(order))
   shown = first[order]
   row = np.searchsorted(keys.offsets, shown, side="right") - 1
-  names = _spell(
+  names = spell(
     templates, text, applications.stacked()[row], shown - keys.offsets[row]
   )
   rows = sparse.canonical(rank[ids], np.ones(len(ids)), keys.offsets)
@@ -417,7 +429,7 @@ def extract(
   return selection.join([(rows, names), *added])
 
 
-def _spell(templates, text, applications, slots) -> tuple[str, ...]:
+def spell(templates, text, applications, slots) -> tuple[str, ...]:
   """The names of features: `slots [N]` of `applications [N, 4]`."""
   if not len(slots):
     return ()

@@ -51,9 +51,9 @@ def select(
 def most_frequent(counts: np.ndarray, limit: int) -> np.ndarray:
   """Returns the `limit` features of largest count above 0, bool `[F]`."""
   order = np.argsort(-counts, kind="stable")[:limit]
-  kept = np.zeros(len(counts), bool)
-  kept[order] = True
-  return kept & (counts > 0)
+  chosen = np.zeros(len(counts), bool)
+  chosen[order] = True
+  return chosen & (counts > 0)
 
 
 def join(

@@ -9,7 +9,7 @@ manifest.json                    see `jaxmt.text.array_folder`
 
 import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -177,9 +177,20 @@ def open_writer(
 
 
 def write(
-  path: str, table: RuleTable, *, provenance: Provenance | None = None
+  path: str,
+  table: RuleTable,
+  *,
+  provenance: Provenance | None = None,
+  beside: Mapping[str, Any] | None = None,
 ) -> None:
-  """Writes a table atomically."""
+  """Writes a table atomically.
+
+  Args:
+    path: the folder.
+    table: the rules.
+    provenance: which sentences they came from.
+    beside: further arrays and lists of strings to keep in the folder, by name.
+  """
   with open_writer(
     path,
     labels=table.labels,
@@ -190,6 +201,11 @@ def write(
     writer.write_features(table.feature_names, [table.features])
     if provenance is not None:
       writer.write_provenance(provenance)
+    for name, value in (beside or {}).items():
+      if isinstance(value, np.ndarray):
+        writer.folder.append(name, value)
+      else:
+        writer.folder.write_lines(name, value)
 
 
 def is_table(path: str) -> bool:

@@ -31,7 +31,10 @@ CLOSE = -1
 
 
 class Kind(enum.IntEnum):
-  """Where a rule comes from. Phrase pairs are `HIERO` with no non-terminal."""
+  """Where a rule comes from. Phrase pairs are `HIERO` with no non-terminal.
+
+  Pass-through rules copy words and join tree nodes that no other rule matches.
+  """
 
   GLUE = 0
   HIERO = 1
@@ -355,4 +358,21 @@ def glue_rules(source_words: Vocabulary, target_words: Vocabulary) -> RuleTable:
     source=ragged.from_rows(source),
     target=ragged.from_rows(target),
     links=links,
+  )
+
+
+def joining_rules(
+  source_words: Vocabulary, target_words: Vocabulary
+) -> RuleTable:
+  """Returns `X -> <X0, X0>` and twice `X -> <X0 X1, X0 X1>`.
+
+  They are pass-through rules of tree nodes that no rule matches: one child, two
+  children, and two of more.
+  """
+  return make_table(
+    source_words=source_words,
+    target_words=target_words,
+    kind=Kind.PASS_THROUGH,
+    source=ragged.from_rows([[-1 - X], *[[-1 - X, -1 - X]] * 2]),
+    target=ragged.from_rows([[-1], *[[-1, -2]] * 2]),
   )

@@ -26,10 +26,10 @@ from jaxmt.hypergraph.passes import expectations as expectations
 from jaxmt.hypergraph.passes import inside as inside
 from jaxmt.hypergraph.passes import log_totals as log_totals
 from jaxmt.hypergraph.passes import marginals as marginals
+from jaxmt.hypergraph.passes import max_marginals as max_marginals
 from jaxmt.hypergraph.passes import outside as outside
+from jaxmt.hypergraph.passes import prune as prune
 from jaxmt.hypergraph.passes import viterbi as viterbi
-from jaxmt.hypergraph.pruning import max_marginals as max_marginals
-from jaxmt.hypergraph.pruning import prune as prune
 from jaxmt.hypergraph.sampling import sample as sample
 from jaxmt.hypergraph.semirings import LOG as LOG
 from jaxmt.hypergraph.semirings import MAX as MAX

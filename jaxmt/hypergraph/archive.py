@@ -7,8 +7,6 @@ the caller builds its own.
 """
 
 import io
-import zipfile
-import zlib
 from collections.abc import Mapping
 
 import jax
@@ -16,7 +14,7 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Annotation, Forest, check
-from jaxmt.text import files
+from jaxmt.text import array_folder, files
 
 _STRUCTURE = ("node_offsets", "edge_offsets", "tails", "score")
 
@@ -65,11 +63,10 @@ def load(path: str) -> Forest:
     InputError: if it is no such file.
   """
   try:
-    with np.load(
-      io.BytesIO(files.read_bytes(path)), allow_pickle=False
-    ) as arrays:
-      return from_arrays({name: arrays[name] for name in arrays.files})
-  except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    return from_arrays(array_folder.read_npz(path))
+  except InputError:
+    raise
+  except (ValueError, TypeError, AttributeError, IndexError) as error:
     raise InputError(f"bad forest file: {error}", path=path) from error
 
 

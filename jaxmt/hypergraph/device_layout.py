@@ -78,7 +78,7 @@ class Levels:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sizes:
+class LayoutSizes:
   """Sizes of `Levels`: of forest nodes, sentences, edges, uses, tiles."""
 
   nodes: int
@@ -89,14 +89,14 @@ class Sizes:
   use_tiles: int
 
 
-def bucketed(sizes: Sizes, *others: Sizes) -> Sizes:
+def bucketed(sizes: LayoutSizes, *others: LayoutSizes) -> LayoutSizes:
   """Returns sizes into which all fit, of few possible values."""
-  names = [field.name for field in dataclasses.fields(Sizes)]
+  names = [field.name for field in dataclasses.fields(LayoutSizes)]
   most = {n: max(getattr(s, n) for s in (sizes, *others)) for n in names}
-  return Sizes(**{name: bucket(max(16, most[name])) for name in names})
+  return LayoutSizes(**{name: bucket(max(16, most[name])) for name in names})
 
 
-def needed_sizes(forest: Forest, *, tile: int) -> Sizes:
+def needed_sizes(forest: Forest, *, tile: int) -> LayoutSizes:
   """Returns the least sizes of a layout."""
   return _sizes(forest, *_sort(forest, tile))
 
@@ -108,7 +108,7 @@ def _sort(forest, tile):
 
 
 def _sizes(forest, order, heads, uses, tiles, use_tiles):
-  return Sizes(
+  return LayoutSizes(
     nodes=forest.num_nodes,
     sentences=len(forest),
     edges=len(heads),
@@ -119,7 +119,7 @@ def _sizes(forest, order, heads, uses, tiles, use_tiles):
 
 
 def lay_out(
-  forest: Forest, *, tile: int = 1024, sizes: Sizes | None = None
+  forest: Forest, *, tile: int = 1024, sizes: LayoutSizes | None = None
 ) -> Levels:
   """Lays forests out by levels.
 
@@ -135,7 +135,7 @@ def lay_out(
   order, heads, uses, tiles, use_tiles = _sort(forest, tile)
   needed = _sizes(forest, order, heads, uses, tiles, use_tiles)
   sizes = sizes or bucketed(needed)
-  for field in dataclasses.fields(Sizes):
+  for field in dataclasses.fields(LayoutSizes):
     if getattr(needed, field.name) > getattr(sizes, field.name):
       raise ValueError(f"{needed} does not fit {sizes}")
   nodes = needed.nodes
@@ -167,9 +167,9 @@ def _padded(array, size, fill):
   return out
 
 
-def _tiles(found, size):
-  columns = _padded(found, size, 0)
-  columns[len(found) :, 2] = _FIRST
+def _tiles(tiles, size):
+  columns = _padded(tiles, size, 0)
+  columns[len(tiles) :, 2] = _FIRST
   start, stop, first = columns.T.copy()
   return Tiles(start=start, stop=stop, first=first)
 
@@ -231,17 +231,17 @@ def _by_level(edge_offsets, tails, tile):
 @njit
 def _cut(owner, level, row, tile):
   """Cuts items, sorted by their node, into tiles of one level."""
-  found = np.empty((len(owner), 3), np.int64)
+  tiles = np.empty((len(owner), 3), np.int64)
   count = 0
   for item in range(len(owner)):
     node = owner[item]
     if (
       count == 0
-      or item - found[count - 1, 0] == tile
-      or row[node] - found[count - 1, 2] >= tile
-      or level[node] != level[owner[found[count - 1, 0]]]
+      or item - tiles[count - 1, 0] == tile
+      or row[node] - tiles[count - 1, 2] >= tile
+      or level[node] != level[owner[tiles[count - 1, 0]]]
     ):
-      found[count, 0], found[count, 2] = item, row[node]
+      tiles[count, 0], tiles[count, 2] = item, row[node]
       count += 1
-    found[count - 1, 1] = item + 1
-  return found[:count]
+    tiles[count - 1, 1] = item + 1
+  return tiles[:count]

@@ -127,12 +127,12 @@ def _highest(intercepts, slopes, low, high, step, shift):
 @njit(fastmath={"nnan", "nsz"})
 def _first_at(intercepts, slopes, low, high, step, shift, top):
   """The first line with the value `top`."""
-  found = high
+  first = high
   for place in range(low, high):
     value = intercepts[place] + step * (slopes[place] - shift)
     here = place if value == top else high
-    found = here if here < found else found
-  return found
+    first = here if here < first else first
+  return first
 
 
 @njit(fastmath={"nnan", "nsz"})
@@ -176,6 +176,9 @@ def upper_envelope(intercepts, slopes, low, high, lines, starts, pending):
   if least == most:
     return 1
   pending[0] = _outermost(intercepts, slopes, low, high, _FAR, most)
+  # Slopes that differ by rounding only: one line is highest on both sides.
+  if slopes[pending[0]] <= slopes[lines[0]]:
+    return 1
   waiting = 1
   size = 1
   while waiting:

@@ -101,9 +101,10 @@ def check(forest: Forest) -> None:
   """Checks arrays that come from outside.
 
   Raises:
-    ValueError: if sizes do not fit, or a tail does not stand before its head in
-      the same sentence.
+    ValueError: if types or sizes do not fit, or a tail does not stand before
+      its head in the same sentence.
   """
+  _check_types(forest)
   nodes, edges = forest.num_nodes, forest.num_edges
   for offsets in (forest.node_offsets, forest.edge_offsets):
     if not len(offsets) or offsets[0] != 0:
@@ -112,8 +113,6 @@ def check(forest: Forest) -> None:
       raise ValueError("negative counts")
   if forest.node_offsets[-1] != nodes or forest.edge_offsets[-1] != edges:
     raise ValueError("counts of nodes or edges do not add up")
-  if forest.tails.ndim != 2:
-    raise ValueError("'tails' is no table")
   columns = [
     ({"score": forest.score}, edges),
     (forest.nodes, nodes),
@@ -130,6 +129,19 @@ def check(forest: Forest) -> None:
   wrong = (forest.tails < low) | (forest.tails >= heads)
   if np.any(wrong & (forest.tails != -1)):
     raise ValueError("a tail does not stand before its head")
+
+
+def _check_types(forest: Forest) -> None:
+  """Raises `ValueError` for arrays that kernels are not compiled for."""
+  for name, kind, axes in (
+    ("node_offsets", np.int64, 1),
+    ("edge_offsets", np.int64, 1),
+    ("tails", np.int32, 2),
+    ("score", np.floating, 1),
+  ):
+    array = np.asarray(getattr(forest, name))
+    if array.ndim != axes or not np.issubdtype(array.dtype, kind):
+      raise ValueError(f"'{name}' is {array.dtype} with {array.ndim} axes")
 
 
 def edge_scores(forest: Forest, scores: np.ndarray | None) -> np.ndarray:
@@ -164,9 +176,9 @@ def concatenate(forests: Sequence[Forest]) -> Forest:
   edges = row_offsets([one.num_edges for one in forests])
   tails = np.full((edges[-1], arity), -1, np.int32)
   for one, low, shift in zip(forests, edges, nodes, strict=False):
-    own = one.tails
-    part = tails[low : low + len(own), : own.shape[1]]
-    part[:] = np.where(own >= 0, own + shift, -1)
+    old_tails = one.tails
+    part = tails[low : low + len(old_tails), : old_tails.shape[1]]
+    part[:] = np.where(old_tails >= 0, old_tails + shift, -1)
   shifted = lambda parts, shifts: np.concatenate(
     [np.zeros(1, np.int64)]
     + [part[1:] + shift for part, shift in zip(parts, shifts, strict=False)]

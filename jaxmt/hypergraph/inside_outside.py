@@ -75,8 +75,8 @@ def passes(levels: Levels, values, semiring: Semiring) -> Passes:
   elements = _edges(levels, values, semiring)
   below = _inside(levels, values, semiring)
   around = _outside(levels, elements, below, semiring)
-  made = semiring.times(elements, _pick(around, levels.head))
-  made = _with_tails(made, below, levels.tails, semiring)
+  through = semiring.times(elements, _pick(around, levels.head))
+  through = _with_tails(through, below, levels.tails, semiring)
   rows = len(jax.tree.leaves(values)[0])
   place = jnp.where(levels.edge >= 0, levels.edge, rows)
   put = lambda out, leaf: out.at[place].set(leaf, mode="drop")
@@ -84,7 +84,7 @@ def passes(levels: Levels, values, semiring: Semiring) -> Passes:
     total=_pick(below, levels.root),
     inside=_pick(below, levels.row),
     outside=_pick(around, levels.row),
-    through=jax.tree.map(put, semiring.zeros(made, rows), made),
+    through=jax.tree.map(put, semiring.zeros(through, rows), through),
   )
 
 
@@ -152,14 +152,14 @@ def _walk(tiles: Tiles, owner, width, nodes, make, *, add, reduce, reverse):
     items = make(nodes, cut)
     there = tile.start + jnp.arange(width) < tile.stop
     segments = jnp.where(there, cut(owner) - tile.first, width)
-    found = reduce(items, segments, width)
+    sums = reduce(items, segments, width)
     old = jax.tree.map(
       lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, tile.first, width), nodes
     )
     put = lambda leaf, new: jax.lax.dynamic_update_slice_in_dim(
       leaf, new, tile.first, 0
     )
-    return jax.tree.map(put, nodes, add(old, found)), None
+    return jax.tree.map(put, nodes, add(old, sums)), None
 
   return jax.lax.scan(step, nodes, tiles, reverse=reverse)[0]
 
@@ -205,8 +205,8 @@ def _outside(levels, elements, below, semiring):
     items = semiring.times(
       _pick(elements, edge), _pick(nodes, levels.head[edge])
     )
-    own = jnp.arange(levels.tails.shape[1]) == part[:, None]
-    others = jnp.where(own, _NULL, levels.tails[edge])
+    this_tail = jnp.arange(levels.tails.shape[1]) == part[:, None]
+    others = jnp.where(this_tail, _NULL, levels.tails[edge])
     return _with_tails(items, below, others, semiring)
 
   return _walk(
@@ -234,13 +234,13 @@ def _forward(semiring, levels, values):
   return nodes, (levels, values, nodes)
 
 
-def _backward(semiring, kept, slopes):
+def _backward(semiring, saved, slopes):
   """What reaches a node is passed on to its edges and their tails.
 
   With the slope of the root's value 1, what arrives at an edge is its
   posterior (log), or whether it is in the best derivation (max).
   """
-  levels, values, nodes = kept
+  levels, values, nodes = saved
   slopes = jax.tree.leaves(slopes)[0]  # the score is the only float
   elements = _edges(levels, values, semiring)
   elements = _with_tails(elements, nodes, levels.tails, semiring)

@@ -73,7 +73,7 @@ def kbest(
     raise ValueError(
       f"{len(strings.row)} edge strings for {forest.num_edges} edges"
     )
-  found = _enumerate(
+  lists = _enumerate(
     forest,
     strings,
     edge_scores(forest, scores),
@@ -82,13 +82,13 @@ def kbest(
     threads=threads,
   )
   if not diversity:
-    return found
-  chosen = _choose_diverse(found, size=size, weight=float(diversity))
+    return lists
+  chosen = _choose_diverse(lists, size=size, weight=float(diversity))
   return DerivationLists(
-    offsets=row_offsets(chosen)[found.offsets],
-    score=found.score[chosen],
-    edges=ragged.select(found.edges, chosen),
-    words=ragged.select(found.words, chosen),
+    offsets=row_offsets(chosen)[lists.offsets],
+    score=lists.score[chosen],
+    edges=ragged.select(lists.edges, chosen),
+    words=ragged.select(lists.words, chosen),
   )
 
 
@@ -141,19 +141,19 @@ def _joined(flats, ends) -> Ragged:
 
 
 def _choose_diverse(
-  found: DerivationLists, *, size: int, weight: float
+  lists: DerivationLists, *, size: int, weight: float
 ) -> np.ndarray:
   """Chooses strings of each sentence greedily.
 
   Args:
-    found: D candidates.
+    lists: D candidates.
     size: how many to choose.
     weight: penalty of one bigram shared with one string chosen before.
 
   Returns:
     Which candidates are chosen, bool `[D]`.
   """
-  words = found.words
+  words = lists.words
   rows = words.offsets + np.arange(len(words.offsets))
   ends = np.full((2, rows[-1]), -1, np.int64)  # a row of n words, n + 1 bigrams
   is_word = np.ones(rows[-1], bool)
@@ -164,7 +164,7 @@ def _choose_diverse(
     (ends[0] + 1) << 32 | (ends[1] + 1), return_inverse=True
   )
   return _choose(
-    found.offsets, found.score, bigrams, rows, len(kinds), size, weight
+    lists.offsets, lists.score, bigrams, rows, len(kinds), size, weight
   )
 
 

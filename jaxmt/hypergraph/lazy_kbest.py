@@ -12,9 +12,7 @@ functions they are passed to compiled twice.
 
 import numpy as np
 
-from jaxmt.hypergraph.derivations import list_item, spell_item
-from jaxmt.hypergraph.host_passes import inside_max_between
-from jaxmt.hypergraph.string_sets import (
+from jaxmt.hypergraph.derivations import (
   EDGE,
   KIDS,
   LEFT,
@@ -24,8 +22,11 @@ from jaxmt.hypergraph.string_sets import (
   find_place,
   first_place,
   hash_string,
+  list_item,
   rehash,
+  spell_item,
 )
+from jaxmt.hypergraph.host_passes import inside_max_between
 from jaxmt.text.kernels import grown, grown_rows, njit
 
 # Columns of a node's state and the stages it goes through.
@@ -191,7 +192,7 @@ def _enumerate(first, last, size, unique, limit, forest, strings):
     np.empty((64, 2), np.int64),
   )
   stack = np.empty(last - first + 1, np.int64)  # a path, so never deeper
-  found = np.empty(size, np.int32)
+  listed = np.empty(size, np.int32)
   count, used, kept, skipped = 0, np.int64(0), 0, 0
   top = np.int64(0)
   stack[top] = last - 1
@@ -254,11 +255,11 @@ def _enumerate(first, last, size, unique, limit, forest, strings):
     # The record goes on the node's list; whoever asked for it goes on.
     _append(at, state, records)
     if top == 0:
-      found[count] = state[at, _LAST]
+      listed[count] = state[at, _LAST]
       count += 1
     else:
       top -= 1
-  return found[:count], records, scores
+  return listed[:count], records, scores
 
 
 @njit
@@ -294,11 +295,11 @@ def enumerate_forests(
     first, last = node_offsets[row], node_offsets[row + 1]
     if first == last:
       continue
-    found, records, totals = _enumerate(
+    listed, records, totals = _enumerate(
       first, last, size, unique, limit, forest, strings
     )
-    counts[row - low] = len(found)
-    for record in found:
+    counts[row - low] = len(listed)
+    for record in listed:
       scores[done] = totals[record]
       length, spelt, stack = spell_item(
         record, records, KIDS, strings, spelt, stack

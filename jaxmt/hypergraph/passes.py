@@ -1,15 +1,20 @@
-"""Inside, outside, marginals, Viterbi and expectations of forests.
+"""Inside, outside, marginals, Viterbi, expectations and pruning of forests.
 
     scores = inside(forest)                      # log sums of nodes, [N]
     best = viterbi(forest)                       # best derivation of each node
     posteriors = marginals(forest)               # p(edge | sentence), [E]
     means = expectations(forest, features)       # [B, F]
+    smaller = prune(forest, edges)               # edges of the best derivations
 
 All take the scores of edges, `forest.score` if None. `backend="host"` runs
 compiled kernels on the CPU in float64 (`host_passes`), `backend="device"` the
 JAX program in float32 (`inside_outside`). They agree up to rounding: about 1e-4
 in log sums of some dozens of edges. For gradients, other semirings or jitted
 programs use `lay_out` and `inside_outside` directly.
+
+The max-marginal of an edge is the score of the best derivation that uses it.
+All edges with a max-marginal above some value are a forest again: whatever the
+derivation of such an edge uses has as high a max-marginal.
 """
 
 import dataclasses
@@ -21,9 +26,10 @@ import numpy as np
 from jaxmt.hypergraph import host_passes, inside_outside, semirings
 from jaxmt.hypergraph.derivations import EdgeStrings, list_items
 from jaxmt.hypergraph.device_layout import lay_out
-from jaxmt.hypergraph.forest import Forest, edge_scores
+from jaxmt.hypergraph.forest import Forest, edge_scores, restrict
 from jaxmt.hypergraph.inside_outside import Passes
 from jaxmt.hypergraph.semirings import LOG, MAX, Best, Semiring
+from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
 BACKENDS = ("host", "device")
@@ -216,8 +222,8 @@ def expectations(
 
 def device_passes(forest: Forest, scores, semiring: Semiring) -> Passes:
   """Runs both passes on the device; the nodes and sentences are padded."""
-  found = _compiled(semiring)(lay_out(forest), _rounded(forest, scores))
-  return jax.tree.map(np.asarray, found)
+  both = _compiled(semiring)(lay_out(forest), _rounded(forest, scores))
+  return jax.tree.map(np.asarray, both)
 
 
 @functools.cache
@@ -232,8 +238,8 @@ _device_marginals = jax.jit(inside_outside.marginals)
 
 @jax.jit
 def _device_means(levels, scores, values):
-  found = inside_outside.total(levels, (scores, values), semirings.EXPECTATION)
-  return found.mean
+  totals = inside_outside.total(levels, (scores, values), semirings.EXPECTATION)
+  return totals.mean
 
 
 def on_host(backend: str, semiring: Semiring) -> bool:
@@ -263,3 +269,72 @@ def _rounded(forest: Forest, scores) -> np.ndarray:
 
 def _trimmed(elements, size: int):
   return jax.tree.map(lambda leaf: leaf[:size], elements)
+
+
+def max_marginals(
+  forest: Forest, scores: np.ndarray | None = None, *, backend: str = "host"
+) -> np.ndarray:
+  """Returns the score of the best derivation through each edge.
+
+  Args:
+    forest: E edges.
+    scores: what each edge adds, `[E]`; `forest.score` if None.
+    backend: "host" or "device", see `passes`.
+
+  Returns:
+    `[E]`, -inf for edges no derivation uses.
+  """
+  if not on_host(backend, MAX):
+    return device_passes(forest, scores, MAX).through.score
+  tails = np.ascontiguousarray(forest.tails)
+  below, _, through = host_passes.inside_max(
+    forest.edge_offsets, tails, edge_scores(forest, scores)
+  )
+  return host_passes.outside_max(
+    forest.node_offsets, forest.edge_offsets, tails, below, through
+  )[2]
+
+
+def prune(
+  forest: Forest,
+  *,
+  edges: np.ndarray,
+  scores: np.ndarray | None = None,
+) -> tuple[Forest, np.ndarray]:
+  """Keeps the edges of the highest max-marginals of each sentence.
+
+  Args:
+    forest: B sentences.
+    edges: about how many to keep of each, int `[B]`. Edges with the same value
+      as the last one are kept, too, so the best derivation always stays.
+    scores: what each edge adds, `[E]`; `forest.score` if None.
+
+  Returns:
+    The forests, and which edge each of their edges was, int64.
+  """
+  chosen = _highest(
+    forest.edge_cuts,
+    max_marginals(forest, scores),
+    np.asarray(edges, np.int64),
+  )
+  return restrict(forest, chosen), chosen
+
+
+@njit
+def _highest(cuts, values, sizes):
+  """Edges to keep. Rounding must not part a derivation: hence the margin."""
+  chosen = np.empty(len(values), np.int64)
+  count = 0
+  for row in range(len(cuts) - 1):
+    low, high = cuts[row], cuts[row + 1]
+    if low == high:
+      continue
+    # The value of the last edge that fits, and a little less.
+    size = min(max(sizes[row], 1), high - low)
+    last = np.sort(values[low:high])[high - low - size]
+    last -= 1e-9 * (1.0 + abs(last))
+    for edge in range(low, high):
+      if values[edge] >= last and values[edge] > -np.inf:
+        chosen[count] = edge
+        count += 1
+  return chosen[:count]

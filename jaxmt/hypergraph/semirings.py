@@ -33,6 +33,8 @@ class Semiring:
     plus: `(a, b) -> a ⊕ b` item by item.
     reduce: `(elements [N, ...], segments [N], size) -> [size, ...]`: sums
       within segments, which are sorted; those of number `size` are dropped.
+    fold: `(elements [K, ...]) -> [...]`: sums along the first axis of dense
+      arrays, for scalar semirings; None: pairwise by `plus`, see `total`.
     slope: `(edges, nodes, heads, numbers) -> d head / d edge` for scalar
       semirings: `edges` are elements of edges with their tails, `nodes` those
       of all nodes, `heads` and `numbers` the edges' heads and numbers. None if
@@ -49,6 +51,7 @@ class Semiring:
   slope: (
     Callable[[Elements, Elements, jax.Array, jax.Array], jax.Array] | None
   ) = None
+  fold: Callable[[Elements], Elements] | None = None
 
   def zeros(self, like: Elements, size: int) -> Elements:
     """Returns zeros of the same kind as the elements `like`."""
@@ -56,6 +59,43 @@ class Semiring:
       (size, *leaf.shape[1:]), fill, leaf.dtype
     )
     return jax.tree.map(make, like, self.constants)
+
+  def product(self, a: Elements, b: Elements, *, axes: int) -> Elements:
+    """Returns `a ⊗ b` of dense charts: items along the first `axes` axes."""
+    return _flattened(self.times, a, b, axes=axes)
+
+  def total(self, elements: Elements, *, axes: int) -> Elements:
+    """Returns sums along the first of `axes` axes of items of a dense chart.
+
+    Charts may hold zeros anywhere; gradients are numbers all the same.
+    """
+    if self.fold is not None:
+      return self.fold(elements)
+    while (size := len(jax.tree.leaves(elements)[0])) > 1:
+      half = size // 2
+      low, high, rest = (
+        _rows(elements, *cut)
+        for cut in ((0, half), (half, 2 * half), (2 * half, size))
+      )
+      pairs = _flattened(self.plus, low, high, axes=axes)
+      elements = jax.tree.map(lambda x, y: jnp.concatenate([x, y]), pairs, rest)
+    return jax.tree.map(lambda x: x[0], elements)
+
+
+def _rows(elements, start, stop):
+  return jax.tree.map(lambda x: x[start:stop], elements)
+
+
+def _flattened(function, a, b, *, axes):
+  """Applies a function of items along one axis to items along several."""
+  shape = jax.tree.leaves(a)[0].shape[:axes]
+  flat = lambda tree: jax.tree.map(
+    lambda x: jnp.reshape(x, (-1, *x.shape[axes:])), tree
+  )
+  return jax.tree.map(
+    lambda x: jnp.reshape(x, (*shape, *x.shape[1:])),
+    function(flat(a), flat(b)),
+  )
 
 
 _sum = functools.partial(jax.ops.segment_sum, indices_are_sorted=True)
@@ -98,6 +138,12 @@ def _shares(edges, nodes, heads, _):
   return weight / jnp.where(total > 0, total, 1.0)[heads]
 
 
+def _log_sum_exp(scores):
+  """Along the first axis; zeros have no gradient."""
+  top = _finite(jnp.max(jax.lax.stop_gradient(scores), axis=0))
+  return top + _log(jnp.sum(jnp.exp(scores - top), axis=0))
+
+
 LOG = Semiring(
   name="log",
   lift=lambda scores, _: scores,
@@ -107,6 +153,7 @@ LOG = Semiring(
   plus=jnp.logaddexp,
   reduce=lambda scores, segments, size: _weigh(scores, segments, size)[0],
   slope=_shares,
+  fold=_log_sum_exp,
 )
 
 COUNTING = Semiring(
@@ -117,6 +164,7 @@ COUNTING = Semiring(
   times=jnp.multiply,
   plus=jnp.add,
   reduce=_sum,
+  fold=lambda counts: jnp.sum(counts, axis=0),
 )
 
 
@@ -134,9 +182,9 @@ def _best_of(elements, segments, size):
   score = _max(elements.score, segments, size)
   known = jnp.append(score, jnp.zeros((1,), score.dtype))[segments]
   # The first edge of that score; edges of one node stand in their order.
-  held = (elements.score == known) & (known > -jnp.inf)
+  is_best = (elements.score == known) & (known > -jnp.inf)
   most = jnp.iinfo(jnp.int32).max
-  back = _min(jnp.where(held, elements.back, most), segments, size)
+  back = _min(jnp.where(is_best, elements.back, most), segments, size)
   return Best(score=score, back=jnp.where(back == most, -1, back))
 
 
@@ -146,6 +194,13 @@ def _better(a, b):
     score=jnp.where(right, b.score, a.score),
     back=jnp.where(right, b.back, a.back),
   )
+
+
+def _first_best(elements):
+  """Along the first axis; all of the gradient goes to one of equal items."""
+  place = jnp.argmax(elements.score, axis=0)[None]
+  pick = lambda leaf: jnp.take_along_axis(leaf, place, axis=0)[0]
+  return jax.tree.map(pick, elements)
 
 
 MAX = Semiring(
@@ -159,6 +214,7 @@ MAX = Semiring(
   slope=lambda edges, nodes, heads, numbers: (
     (nodes.back[heads] == numbers) & (numbers >= 0)
   ).astype(edges.score.dtype),
+  fold=_first_best,
 )
 
 

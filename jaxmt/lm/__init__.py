@@ -8,7 +8,6 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "arpa_write",
   "automaton",
   "estimate",
-  "host",
   "model",
   "tables",
 )

@@ -1,4 +1,4 @@
-"""Turns an n-gram model into the automaton's arrays, on the host.
+"""The arrays of the n-gram automaton, and scoring text with them on the host.
 
 States are contexts: a state is an n-gram that some longer n-gram continues, or
 one that has a back-off weight; state 0 is the empty context. After a word the
@@ -23,7 +23,7 @@ taken: B(state) - B(s). With B(s) taken off the arc's score beforehand,
 
 Flags of an arc's `follow`: LEFT, the n-gram is the suffix of a longer one, so
 that words before it could change the score; WHOLE, the next state is the
-n-gram itself. `phrase` needs them.
+n-gram itself. Joining two strings needs them.
 """
 
 import dataclasses
@@ -33,10 +33,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxmt.errors import InputError
 from jaxmt.lm import double_array, suffix_closure
 from jaxmt.lm import model as model_lib
 from jaxmt.lm.model import NgramModel
-from jaxmt.text.ragged import row_offsets
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged, row_offsets
 
 ROOT = 0  # the state without context
 NO_WORD, UNK_WORD, BOS_WORD, EOS_WORD = 0, 1, 2, 3
@@ -87,6 +89,52 @@ def word_map(tables: Tables, words: Sequence[str]) -> np.ndarray:
   """Returns the automaton's id of each word, `UNK_WORD` if unknown; int32."""
   find = tables.index.get
   return np.array([find(word, UNK_WORD) for word in words], np.int32)
+
+
+def validate(tables: Tables) -> None:
+  """Checks arrays that come from a file: kernels trust them.
+
+  Every state's back-offs lead to the root, where every word has an arc; no
+  number leads out of the table.
+
+  Raises:
+    InputError: naming the first array that is wrong.
+  """
+  kinds = {"check": np.int32, "follow": np.int32, "score": np.float32}
+  size = len(tables.check)
+  for name, kind in {**kinds, "length": np.uint8}.items():
+    array = getattr(tables, name)
+    if array.dtype != kind or array.shape != (size,):
+      raise InputError(f"is {array.dtype} {array.shape}", path=name)
+  count = len(tables.words)
+  if not EOS_WORD <= count < size or len(set(tables.words)) != count:
+    raise InputError(f"{count} words, in a table of {size}", path="words")
+  if not 1 <= tables.order <= model_lib.MAX_ORDER:
+    raise InputError(f"order {tables.order}", path="facts")
+  check, slots = tables.check, np.arange(size)
+  if check.min() < -1 or check.max() >= size or check[-1] != -1:
+    raise InputError("a slot belongs to no state of the table", path="check")
+  if check[: count + 1].any():
+    raise InputError("the root lacks a word", path="check")
+  is_state = check == slots
+  owned = check >= 0
+  if not is_state[check[owned]].all():
+    raise InputError("a slot belongs to what is no state", path="check")
+  next_state = np.where(is_state, tables.follow, tables.follow & STATE_MASK)
+  if next_state[owned].min() < 0 or next_state[owned].max() >= size:
+    raise InputError("leads out of the table", path="follow")
+  if not is_state[next_state[owned]].all():
+    raise InputError("leads to what is no state", path="follow")
+  longer = is_state & (slots != ROOT)
+  length = tables.length.astype(np.int64)
+  if length[ROOT] or length[is_state].max() >= tables.order:
+    raise InputError("a context of another length", path="length")
+  if (length[next_state[longer]] >= length[longer]).any():
+    raise InputError("a back-off is no shorter context", path="follow")
+  if next_state[ROOT] != ROOT or not np.isfinite(tables.score).all():
+    raise InputError("a score is no finite number", path="score")
+  if not 0 <= tables.begin < size or not is_state[tables.begin]:
+    raise InputError("starts in what is no state", path="facts")
 
 
 def build_tables(model: NgramModel) -> Tables:
@@ -258,3 +306,120 @@ def _flags(
     flags[model.levels[k + 1].suffix] |= np.int32(LEFT)
     flags |= np.where(is_state[k], np.int32(WHOLE), np.int32(0))
   return flags
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TextScores:
+  """Scores of a text, sentence by sentence; each ends with `</s>`.
+
+  Attributes:
+    words: ids, `</s>` included, int32.
+    log10: log10 p of each of them given the ones before, float32 rows.
+    length: how long an n-gram the model knew for each, uint8 `[T]`.
+  """
+
+  words: Ragged
+  log10: Ragged
+  length: np.ndarray
+
+  @property
+  def totals(self) -> np.ndarray:
+    """log10 p of each sentence, float64 `[N]`."""
+    return _row_sums(self.log10.flat.astype(np.float64), self.log10.offsets)
+
+  @property
+  def unknown(self) -> np.ndarray:
+    """The number of unknown words of each sentence, int64 `[N]`."""
+    flags = self.words.flat == UNK_WORD
+    return _row_sums(flags, self.words.offsets).astype(np.int64)
+
+
+def _row_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+  """Sums of rows; every row has at least one item."""
+  if len(offsets) == 1:
+    return np.zeros(0)
+  return np.add.reduceat(values.astype(np.float64), offsets[:-1])
+
+
+def perplexities(scores: TextScores) -> tuple[float, float]:
+  """Returns the perplexity with and without the unknown words' share.
+
+  Both count `</s>` as a word. Without any (known) word, it is nan.
+  """
+  unknown = scores.words.flat == UNK_WORD
+  log10 = scores.log10.flat.astype(np.float64)
+  known = len(log10) - int(unknown.sum())
+  everything = np.sum(log10) / len(log10) if len(log10) else np.nan
+  without = np.sum(log10[~unknown]) / known if known else np.nan
+  return float(10.0**-everything), float(10.0**-without)
+
+
+def score_text(tables: Tables, sentences: Ragged) -> TextScores:
+  """Scores sentences of word ids (see `tables.word_map`) without markers."""
+  offsets = sentences.offsets + np.arange(len(sentences) + 1)
+  words, scores, length = _score(
+    tables.check,
+    tables.follow,
+    tables.score,
+    tables.length,
+    tables.begin,
+    sentences.flat.astype(np.int32),
+    sentences.offsets.astype(np.int64),
+  )
+  return TextScores(
+    words=Ragged(flat=words, offsets=offsets),
+    log10=Ragged(
+      flat=(scores / np.log(10.0)).astype(np.float32), offsets=offsets
+    ),
+    length=length,
+  )
+
+
+@njit
+def _score(check, follow, score, length, begin, flat, offsets):
+  """Walks the automaton over each sentence and `</s>`."""
+  size = len(flat) + len(offsets) - 1
+  words = np.empty(size, np.int32)
+  scores = np.empty(size, np.float64)
+  lengths = np.empty(size, np.uint8)
+  at = 0
+  for row in range(len(offsets) - 1):
+    state = begin
+    for item in range(offsets[row], offsets[row + 1] + 1):
+      word = EOS_WORD if item == offsets[row + 1] else flat[item]
+      total = np.float64(score[state])
+      slot = state + word
+      while slot >= len(check) or check[slot] != state:
+        state = follow[state]
+        slot = state + word
+      words[at] = word
+      scores[at] = total + score[slot]
+      lengths[at] = length[slot]
+      at += 1
+      state = follow[slot] & STATE_MASK
+  return words, scores, lengths
+
+
+@njit
+def locate(table, state, word):
+  """Returns the state, among `state` and its back-offs, whose arc `word` takes.
+
+  Args:
+    table: the columns `(check, follow, score)` of `tables.Tables`.
+    state: language model state.
+    word: language model word id.
+  """
+  check, follow, _ = table
+  while state != 0 and (
+    state + word >= len(check) or check[state + word] != state
+  ):
+    state = follow[state]
+  return state
+
+
+@njit
+def advance(table, state, word):
+  """Reads one word: `(ln p, next state)`, as `automaton.step` does."""
+  taken = locate(table, state, word)
+  gain = table[2][state] + table[2][taken + word]
+  return gain, table[1][taken + word] & STATE_MASK

@@ -13,10 +13,15 @@ Statistical Machine Translation: A Survey"; with a dot: Gimpel (2012).
 All functions may be jitted and differentiated in scores and costs. Memory is
 linear in the edges.
 
+Likelihoods, ramps, hinges and perceptrons need no more of a space than its sums
+and maxima. Given their oracles, they take any `Space` in place of packed
+forests, with scores in the shape that the space defines.
+
 E: edges, padding included. B: sentences, padding included.
 """
 
 import dataclasses
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +29,22 @@ import numpy as np
 from jax import Array
 
 from jaxmt.hypergraph import device_layout, inside_outside
-from jaxmt.hypergraph.device_layout import Levels, Sizes
+from jaxmt.hypergraph.device_layout import LayoutSizes, Levels
 from jaxmt.hypergraph.semirings import EXPECTATION, LOG, MAX
 
 _FORMS = (1, 2, 3)
+
+
+class Space(Protocol):
+  """Sets of derivations, one of each sentence."""
+
+  def log_sums(self, scores: Array) -> Array:
+    """Returns the log of the summed exp scores, -inf without any, `[B]`."""
+    ...
+
+  def maxima(self, scores: Array) -> Array:
+    """Returns the best scores, -inf without any derivation, `[B]`."""
+    ...
 
 
 @jax.tree_util.register_dataclass
@@ -43,9 +60,27 @@ class PackedForests:
   levels: Levels
   sentence: Array | np.ndarray
 
+  def pad(self, values: Array) -> Array:
+    """Returns values of the forests' edges with padding after them, `[E]`.
+
+    Gradients pass through: values may come from any differentiable function.
+    """
+    rest = len(self.sentence) - len(values)
+    return jnp.pad(
+      jnp.asarray(values), [(0, rest), *[(0, 0)] * (values.ndim - 1)]
+    )
+
+  def log_sums(self, scores: Array) -> Array:
+    """See `Space`."""
+    return inside_outside.total(self.levels, scores, LOG)
+
+  def maxima(self, scores: Array) -> Array:
+    """See `Space`."""
+    return inside_outside.total(self.levels, scores, MAX).score
+
 
 def pack(
-  forest, *, tile: int = 1024, sizes: Sizes | None = None
+  forest, *, tile: int = 1024, sizes: LayoutSizes | None = None
 ) -> PackedForests:
   """Lays forests out for the losses.
 
@@ -72,14 +107,14 @@ def pack(
 
 def _log_sums(packed, scores):
   """`(log sum exp, whether the sentence has a derivation)`, `[B]` each."""
-  sums = inside_outside.total(packed.levels, scores, LOG)
+  sums = packed.log_sums(scores)
   some = sums > -jnp.inf
   return jnp.where(some, sums, 0.0), some
 
 
 def _maxima(packed, scores):
   """`(best score, whether the sentence has a derivation)`, `[B]` each."""
-  best = inside_outside.total(packed.levels, scores, MAX).score
+  best = packed.maxima(scores)
   some = best > -jnp.inf
   return jnp.where(some, best, 0.0), some
 
@@ -117,8 +152,8 @@ def _expectations_forward(packed, scores, values):
   return expectations(packed, scores, values), (packed, scores, values)
 
 
-def _expectations_backward(kept, slopes):
-  packed, scores, values = kept
+def _expectations_backward(saved, slopes):
+  packed, scores, values = saved
   # In padding the sentence is B: no slope.
   slopes = jnp.pad(slopes, ((0, 1), (0, 0)))[packed.sentence]
   value = jnp.sum(values * slopes, axis=-1, keepdims=True)
@@ -161,6 +196,8 @@ def cheapest(
 
 def _oracle_scores(packed, scores, costs, oracles):
   if oracles is None:
+    if not isinstance(packed, PackedForests):
+      raise ValueError("a space that is no forest needs oracles")
     oracles = cheapest(packed, jax.lax.stop_gradient(costs))
   return jnp.where(oracles, scores, -jnp.inf)
 
@@ -169,7 +206,7 @@ def _oracle_scores(packed, scores, costs, oracles):
 
 
 def softmax(
-  packed: PackedForests,
+  packed: Space,
   scores: Array,
   costs: Array,
   *,
@@ -194,7 +231,7 @@ def softmax(
 
 
 def softmax_margin(
-  packed: PackedForests,
+  packed: Space,
   scores: Array,
   costs: Array,
   *,
@@ -296,7 +333,7 @@ def _difference(packed, scores, costs, *, form, soft_upper, soft_lower):
 
 
 def ramp(
-  packed: PackedForests, scores: Array, costs: Array, *, form: int
+  packed: Space, scores: Array, costs: Array, *, form: int
 ) -> tuple[Array, Array]:
   """Returns ramp loss 1, 2 or 3 (Eq 3.1-3.3); see `jaxmt.losses.ramp`.
 
@@ -315,7 +352,7 @@ def ramp(
 
 
 def soft_ramp(
-  packed: PackedForests, scores: Array, costs: Array, *, form: int
+  packed: Space, scores: Array, costs: Array, *, form: int
 ) -> tuple[Array, Array]:
   """Returns soft ramp loss 1, 2 or 3 (Eq 3.4-3.6); see `ramp`."""
   return _difference(
@@ -324,7 +361,7 @@ def soft_ramp(
 
 
 def hybrid_ramp(
-  packed: PackedForests,
+  packed: Space,
   scores: Array,
   costs: Array,
   *,
@@ -343,7 +380,7 @@ def hybrid_ramp(
 
 
 def structured_hinge(
-  packed: PackedForests,
+  packed: Space,
   scores: Array,
   costs: Array,
   *,
@@ -355,7 +392,7 @@ def structured_hinge(
 
 
 def structured_perceptron(
-  packed: PackedForests,
+  packed: Space,
   scores: Array,
   costs: Array,
   *,

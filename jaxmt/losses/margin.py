@@ -120,6 +120,23 @@ def structured_hinge(
   return masked.total(loss, oracles.any(axis=-1))
 
 
+def slack_rescaled_hinge(
+  scores: Array, costs: Array, mask: Array, *, oracles: Array | None = None
+) -> tuple[Array, Array]:
+  """Returns `max over y of d(y) (1 + s(y) - s(y*))`.
+
+  `y*` is the best oracle, `d` the cost above its cost: a margin of 1 that is
+  missed weighs as much as the candidate costs (Tsochantaridis et al. 2005). It
+  is 0 for y* itself, so never negative.
+  """
+  oracles = _oracles(costs, mask, oracles)
+  good = best_oracle(scores, costs, mask, oracles)
+  extra = jnp.where(mask, costs - masked.take(costs, good)[..., None], 0.0)
+  missed = 1.0 + scores - masked.take(scores, good)[..., None]
+  loss = masked.maximum(extra * missed, mask)
+  return masked.total(loss, oracles.any(axis=-1))
+
+
 def structured_perceptron(
   scores: Array, costs: Array, mask: Array, *, oracles: Array | None = None
 ) -> tuple[Array, Array]:

@@ -198,6 +198,12 @@ def _margins() -> Iterator[Loss]:
       **piecewise,
     )
   yield Loss(
+    name="slack-rescaled-hinge",
+    function=_own("margin.slack_rescaled_hinge"),
+    rate=0.003,
+    **piecewise,
+  )
+  yield Loss(
     name="relative-margin",
     function=_own("margin.relative_margin"),
     settings={"bound": 5.0, "strength": 0.1},

@@ -9,7 +9,8 @@ Statistics, S = 2 * order + 1: `m_1..m_order, c_1..c_order, r`. Sums of them and
 expectations of them are scored alike.
 
 This is the definition. Where its arrays cannot go, the formula is written once
-for each context: `compiled_bleu` for scalars in compiled loops;
+for each context: `bleu` for scalars in compiled loops that need it millions of
+times (order 4, not smoothed: MERT's intervals, MIRA's pseudo-document);
 `losses.corpus.smooth_bleu` with a differentiable brevity penalty;
 `decode.chart.augmentations.sentence_bleu` (BLEU+1 without clipping) and
 `log_goodness` for partial translations on the device, the latter also as
@@ -25,6 +26,50 @@ import numpy as np
 from jaxmt.metrics import base, reference_trie
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
+
+ORDER = 4
+SIZE = 2 * ORDER + 1
+
+
+@njit
+def bleu(sums):
+  """Returns BLEU in 0..1 of matches 1-4, totals 1-4, reference length."""
+  above = 1.0
+  below = 1.0
+  for n in range(ORDER):
+    above *= sums[n]
+    below *= sums[ORDER + n]
+  if above <= 0.0 or below <= 0.0:
+    return 0.0
+  precision = np.sqrt(np.sqrt(above / below))
+  if sums[ORDER] < sums[2 * ORDER]:
+    precision *= np.exp(1.0 - sums[2 * ORDER] / sums[ORDER])
+  return precision
+
+
+@njit
+def bleu_rows(sums):
+  """Returns BLEU of each row, `[I, 9] -> [I]`."""
+  out = np.empty(len(sums), np.float64)
+  for row in range(len(sums)):
+    out[row] = bleu(sums[row])
+  return out
+
+
+@njit
+def slopes(sums, out):
+  """Fills the slopes of BLEU in matches 1-4 and totals 1-4; all sums above 0.
+
+  Totals of order 1 are the length of the output, so the brevity penalty is in
+  their slope.
+  """
+  value = bleu(sums)
+  for n in range(ORDER):
+    out[n] = value / (ORDER * sums[n])
+    out[ORDER + n] = -value / (ORDER * sums[ORDER + n])
+  if sums[ORDER] < sums[2 * ORDER]:
+    out[ORDER] += value * sums[2 * ORDER] / sums[ORDER] ** 2
+
 
 CLOSEST, SHORTEST, AVERAGE = 0, 1, 2
 REFERENCE_LENGTHS = {
@@ -82,6 +127,7 @@ NONE = Smoothing(method="none")
 EXPONENTIAL = Smoothing(method="exp")
 SENTENCE = Smoothing(method="exp", effective_order=True)
 PLUS_ONE = Smoothing(method="add-k", value=1.0)
+PLUS_ONE_ALL = Smoothing(method="add-k-all", value=1.0)
 GROUNDED = Smoothing(
   method="add-k-all", value=1.0, length_shift=1.0, grounded=True
 )

@@ -78,6 +78,32 @@ def _tests(scored: evaluation.Scored, plan: SignificancePlan) -> list[Any]:
   return results
 
 
+def pairwise(
+  scored: evaluation.Scored, plan: SignificancePlan
+) -> list[list[list[float]]]:
+  """Returns how every system differs from every other.
+
+  Args:
+    scored: M systems.
+    plan: the test and its sizes.
+
+  Returns:
+    M lists of M pairs (p-value, difference): system m less system n in row m.
+    Empty if the plan makes no paired tests.
+  """
+  statistics, size = scored.statistics, len(scored.statistics)
+  if not plan.paired:
+    return []
+  out = [[[1.0, 0.0] for _ in range(size)] for _ in range(size)]
+  for one in range(size - 1):
+    own = dataclasses.replace(scored, statistics=statistics[one:])
+    for other, result in enumerate(_tests(own, plan)[1:], start=one + 1):
+      gap = scored.corpus_score(other) - scored.corpus_score(one)
+      out[other][one] = [result.p_value, round(gap, 4)]
+      out[one][other] = [result.p_value, round(-gap, 4)]
+  return out
+
+
 def rows(
   scored: evaluation.Scored,
   names: Sequence[str],

@@ -12,6 +12,8 @@ METRICS: dict[str, base.Metric] = {
     bleu.metric(),
     # The same statistics; sentences are scored by BLEU+1, corpora by BLEU.
     bleu.metric(name="bleu+1", sentence_smoothing=bleu.PLUS_ONE),
+    # One added to the unigrams too (Gimpel 2012).
+    bleu.metric(name="bleu+1-all", sentence_smoothing=bleu.PLUS_ONE_ALL),
     # BLEU+1 made fit for pairwise ranking (see `bleu.Smoothing`).
     bleu.metric(name="bleu+1-grounded", sentence_smoothing=bleu.GROUNDED),
     ter.metric(),
@@ -24,7 +26,7 @@ METRICS: dict[str, base.Metric] = {
   )
 }
 # Metrics with BLEU's statistics, whose corpus score is BLEU.
-BLEU = ("bleu", "bleu+1", "bleu+1-grounded")
+BLEU = ("bleu", "bleu+1", "bleu+1-all", "bleu+1-grounded")
 
 
 def parts(name: str) -> list[tuple[float, base.Metric]]:

@@ -3,5 +3,5 @@
 from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
-  __name__, "html", "layouts", "page", "plots", "tables"
+  __name__, "blocks", "html", "layouts", "page", "plots", "tables", "views"
 )

@@ -1,10 +1,42 @@
-"""Derivations, k-best lists and forests as HTML for notebooks."""
+"""Derivations, k-best lists and forests as HTML for notebooks.
 
+What notebooks show is drawn by the components of the report (`static/`). Where
+scripts do not run, as in a notebook that is not trusted, the plain HTML that
+they would replace remains.
+"""
+
+import functools
 import html
 from collections.abc import Sequence
 from typing import Any
 
+from jaxmt.report import blocks, page
+from jaxmt.report.views import DerivationView, NodeView, RuleView
+
 _SMALL = 'style="font-family:monospace;font-size:.9em"'
+
+
+@functools.cache
+def _code() -> tuple[str, str]:
+  """The style and the scripts of all components, each in its own scope."""
+  script = "\n".join(page.static(name) for name in page.COMPONENTS)
+  return page.static("page.css"), f"(() => {{\n{script}\njaxmt.start();\n}})();"
+
+
+def component(name: str, data: Any, plain: str) -> str:
+  """Returns a component for a notebook.
+
+  Args:
+    name: of the component, one of `views`.
+    data: what it takes.
+    plain: HTML to show where scripts do not run.
+  """
+  style, script = _code()
+  return (
+    f'<div class="jaxmt" data-component="{name}">{plain}'
+    f'<script type="application/json">{blocks.to_json(data)}</script></div>'
+    f"<style>{style}</style><script>{script}</script>"
+  )
 
 
 def derivation_tree(roots: Sequence[Any]) -> str:
@@ -34,6 +66,60 @@ def derivation_tree(roots: Sequence[Any]) -> str:
     stack.append("</details>")
     stack += reversed(top.children)
   return f"<div {_SMALL}>{''.join(out)}</div>"
+
+
+def derivation(roots: Sequence[Any]) -> str:
+  """Returns derivations as the component that the report shows them with.
+
+  Args:
+    roots: as for `derivation_tree`; with `sides`, words and numbers of
+      children, or else only the plain tree is shown.
+  """
+  plain = derivation_tree(roots)
+  rules: list[RuleView] = []
+  nodes: list[NodeView] = []
+  source: dict[int, str] = {}
+  stack = [(root, -1) for root in reversed(roots)]
+  while stack:
+    top, parent = stack.pop()
+    if not top.sides:
+      return plain
+    number = len(nodes)
+    nodes.append(
+      NodeView(rule=number, begin=top.begin, end=top.end, parent=parent)
+    )
+    sites = [child.label for child in top.children]
+    rules.append(
+      RuleView(
+        left=top.label,
+        source=top.sides[0],
+        target=top.sides[1],
+        sites=sites,
+        systems=[[]],
+      )
+    )
+    # Words stand between the children, which say where they begin and end.
+    place = top.begin
+    for symbol in top.sides[0]:
+      if isinstance(symbol, int):
+        place = top.children[symbol].end
+      else:
+        source[place] = symbol
+        place += 1
+    stack += [(child, number) for child in reversed(top.children)]
+  size = max(source, default=-1) + 1
+  view = DerivationView(nodes=nodes, scores=[0.0])
+  data = {
+    "context": {
+      "source": [source.get(place, "") for place in range(size)],
+      "systems": [""],
+      "features": [],
+      "weights": [[]],
+      "rules": [rule.values() for rule in rules],
+    },
+    "derivation": view.values(),
+  }
+  return component("derivation", data, plain)
 
 
 def kbest_table(

@@ -6,8 +6,9 @@ A study file may define `LAYOUT`, JSON values of one of the shapes
      "rows": [[label, ..., entry, system], ...]}
 
 one line for each row: its labels, then tune and test score, and on request the
-gain on test over the study's baseline, with its p-value. With "against",
-names of systems, `+` behind a test score says that it is better than each of
+gain on test over the study's baseline, with its p-value as it is and
+corrected for the number of rows that are tested (Holm 1979). With "against",
+names of systems, `+` after a test score says that it is better than each of
 these in the same entry, with p < 0.01;
 
     {"kind": "grid", "corner": c, "columns": [label, ...],
@@ -26,7 +27,7 @@ from its baseline;
 for figures, where a quantity is `tune`, `test` (scores by the study's first
 metric) or a number the run reports, as `sentences_per_second`.
 
-`*` behind a score says that it is better than the baseline's with p < 0.01, `-`
+`*` after a score says that it is better than the baseline's with p < 0.01, `-`
 that it is worse with p < 0.01 (`LEGEND`).
 """
 
@@ -47,6 +48,12 @@ _NEEDED = {
 }
 LEVELS = (0.01,)
 LEGEND = "* better than the baseline, - worse: p < 0.01"
+FALLBACK = "fall-back"  # the column of `Summary.fallback`
+
+
+def percent(share: float) -> str:
+  """Returns a share as people read it."""
+  return f"{100 * share:.1f} %"
 
 
 def mark(
@@ -76,6 +83,8 @@ class Summary:
     p_value: of the difference to the baseline, or None.
     better: whether it is better than the baseline.
     beats_all: whether it is better than all of "against", each with p < 0.01.
+    fallback: mean share of training counts that come from sentences without an
+      admissible derivation; None for systems without training.
   """
 
   values: tuple[float, ...]
@@ -83,6 +92,7 @@ class Summary:
   p_value: float | None = None
   better: bool = False
   beats_all: bool = False
+  fallback: float | None = None
 
   @property
   def mean(self) -> float:
@@ -163,7 +173,7 @@ def rows(
     metrics: the first is the one that "rows" and "grid" show.
   """
   if layout["kind"] == "rows":
-    return [_line(layout, row, find, metrics[0]) for row in layout["rows"]]
+    return _lines(layout, find, metrics[0])
   if layout["kind"] == "grid":
     return [_grid_line(layout, row, find, metrics[0]) for row in layout["rows"]]
   return [
@@ -179,18 +189,52 @@ def _signed(gain: float | None) -> str:
   return "" if gain is None else f"{gain:+.2f}"
 
 
-def _line(layout, row, find, metric) -> dict[str, Any]:
+def _lines(layout, find, metric) -> list[dict[str, Any]]:
+  """The lines of a layout of kind "rows"."""
+  lines, p_values = [], {}
+  for number, row in enumerate(layout["rows"]):
+    line, p_value = _line(layout, row, find, metric)
+    lines.append(line)
+    if p_value is not None:
+      p_values[number] = p_value
+  corrected = holm(list(p_values.values()))
+  for number, value in zip(p_values, corrected, strict=True):
+    lines[number]["p (Holm)"] = f"{value:.4f}"
+  return lines
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+  """Returns p-values corrected for their number (Holm 1979), same order.
+
+  The k-th smallest of n is multiplied by n - k + 1; none falls below a smaller
+  one's, none exceeds 1.
+  """
+  order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+  corrected = [0.0] * len(p_values)
+  largest = 0.0
+  for rank, place in enumerate(order):
+    scaled = p_values[place] * (len(p_values) - rank)
+    largest = min(1.0, max(largest, scaled))
+    corrected[place] = largest
+  return corrected
+
+
+def _line(layout, row, find, metric) -> tuple[dict[str, Any], float | None]:
+  """A line without its corrected p-value, and its p-value if it is shown."""
   *labels, entry, system = row
   out: dict[str, Any] = dict(zip(layout["headings"], labels, strict=True))
   found = {part: find(entry, system, part, metric) for part in PARTS}
   for part, summary in found.items():
     out[part] = _shown(summary)
+  own, p_value = found["test"], None
   if layout.get("gain"):
-    own = found["test"]
+    p_value = None if own is None else own.p_value
     out["gain on test"] = _signed(None if own is None else own.gain)
-    tested = own is not None and own.p_value is not None
-    out["p"] = f"{own.p_value:.4f}" if tested else ""
-  return out
+    out["p"] = "" if p_value is None else f"{p_value:.4f}"
+    out["p (Holm)"] = ""
+  if own is not None and own.fallback is not None:
+    out[FALLBACK] = percent(own.fallback)
+  return out, p_value
 
 
 def _grid_line(layout, row, find, metric) -> dict[str, str]:

@@ -1,22 +1,30 @@
-"""The HTML report: one file that needs nothing beside it."""
+"""Pages: one HTML file that needs nothing beside it, and no network.
+
+Styles and scripts are the files of `static/`, written by hand and put into the
+page as they are. A policy in the page names their hashes: nothing else can run
+in it, and nothing can be loaded from elsewhere, whatever the data holds.
+"""
 
 import base64
+import functools
+import hashlib
 import html
+import importlib.resources
 from collections.abc import Sequence
 
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .8rem; border-bottom: 1px solid #8884;
-  text-align: left; vertical-align: top; }
-td.number { text-align: right; }
-img { max-width: 100%; background: #fff; }
-code, pre { font-size: .9em; } pre { overflow-x: auto; }
-footer { margin-top: 3rem; color: #888; font-size: .85em; }
-"""
+# What components need, in order; pages add their own.
+COMPONENTS = (
+  *("dom.js", "tables.js", "figures.js", "kbest.js", "derivation.js"),
+  *("chart.js", "graphs.js"),
+)
+REPORT = (*COMPONENTS, "why.js", "sentences.js", "report.js")
+
+
+@functools.cache
+def static(name: str) -> str:
+  """Returns the text of a file of `static/`."""
+  folder = importlib.resources.files("jaxmt.report") / "static"
+  return (folder / name).read_text(encoding="utf-8")
 
 
 def section(title: str, *parts: str) -> str:
@@ -41,12 +49,54 @@ def image(png: bytes, description: str) -> str:
   return f'<p><img alt="{alt}" src="data:image/png;base64,{data}"></p>'
 
 
-def page(title: str, sections: Sequence[str], footer: str = "") -> str:
-  """Returns the whole document."""
+def page(
+  title: str,
+  sections: Sequence[str],
+  footer: str = "",
+  *,
+  scripts: Sequence[str] = ("dom.js", "tables.js"),
+  start: str = (
+    "document.querySelectorAll('table').forEach((t) => jaxmt.sortable(t));"
+    "jaxmt.start();"
+  ),
+  connect: bool = False,
+) -> str:
+  """Returns a whole document.
+
+  Args:
+    title: of the page.
+    sections: HTML; for pages that draw themselves, blocks of data.
+    footer: plain text.
+    scripts: files of `static/`.
+    start: what the last script runs.
+    connect: whether the page may talk to the server it comes from.
+  """
+  style = static("page.css")
+  code = "\n".join(static(name) for name in scripts) + f"\n{start}\n"
+  if "</script" in code or "<!--" in code:
+    raise ValueError("a script must not hold the end of a script")
+  policy = [
+    "default-src 'none'",
+    "img-src data:",
+    f"style-src '{_hash(style)}'",
+    f"script-src '{_hash(code)}'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ]
+  if connect:
+    policy.append("connect-src 'self'")
   return (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-    '<meta name="viewport" content="width=device-width">'
-    f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-    f"<h1>{html.escape(title)}</h1>{''.join(sections)}"
-    f"<footer>{html.escape(footer)}</footer></body></html>\n"
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(policy)}">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    f"<title>{html.escape(title)}</title><style>{style}</style></head>"
+    f'<body class="jaxmt"><header><h1>{html.escape(title)}</h1><nav></nav>'
+    f'</header><main id="report">{"".join(sections)}</main>'
+    f"<footer>{html.escape(footer)}</footer><script>{code}</script>"
+    "</body></html>\n"
   )
+
+
+def _hash(text: str) -> str:
+  digest = hashlib.sha256(text.encode()).digest()
+  return f"sha256-{base64.b64encode(digest).decode()}"

@@ -6,6 +6,8 @@ __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
   "checkpoint",
   "crew",
+  "memory",
+  "peak_memory",
   "parallel",
   "program",
   "progress",

@@ -15,7 +15,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -93,6 +93,19 @@ def read(directory: pathlib.Path) -> tuple[Values, dict]:
     raise Damaged(f"{file}: {error.cause}") from error
   except KeyError as error:
     raise Damaged(f"unknown entry {error}") from error
+
+
+class Store(Protocol):
+  """Named values, each complete or absent; `Partial` is one."""
+
+  def get(self, name: str) -> Mapping[str, Any] | None:
+    """Returns the values of a name, None if there are none."""
+
+  def put(self, name: str, values: Mapping[str, Any]) -> None:
+    """Stores arrays, lists of strings and JSON values under a name."""
+
+  def drop(self, name: str) -> None:
+    """Removes the values of a name, if there are any."""
 
 
 class Partial:

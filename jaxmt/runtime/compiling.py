@@ -6,12 +6,15 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from jaxmt.runtime import memory
+
 
 class CompiledOnce:
   """A jitted function that only one thread compiles for each set of shapes.
 
   Other threads that call it with the same shapes wait for that, instead of
-  compiling the same program too.
+  compiling the same program too. What the compiler has freed goes back to the
+  system.
   """
 
   def __init__(self, function: Callable):
@@ -31,5 +34,7 @@ class CompiledOnce:
       return self._function(*arguments)
     with self._lock:
       result = self._function(*arguments)
-      self._known.add(key)
+      if key not in self._known:
+        self._known.add(key)
+        memory.return_free()
     return result

@@ -16,12 +16,15 @@ import contextlib
 import ctypes
 import dataclasses
 import errno
+import io
 import json
+import math
 import os
 import pathlib
 import shutil
 import tempfile
 import tokenize
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -46,6 +49,10 @@ DAMAGED_ARRAY = (
   tokenize.TokenError,
   RecursionError,
 )
+_OLD = ".old"  # ending of the hidden name of a folder that is being replaced
+_ATTEMPTS = 10
+_LARGEST_UNPACKED = 1 << 28  # bytes that any npz file may unpack to
+_PACKED_AT_MOST = 100  # how many times its size a larger one may unpack to
 _HERE = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
@@ -181,18 +188,34 @@ def open_writer(path: str) -> Iterator[FolderWriter]:
   Raises:
     InputError: if something else is there, or writing fails.
   """
-  target = pathlib.Path(os.path.realpath(path))  # write through links
-  if os.path.lexists(target) and not (target / MANIFEST).is_file():
-    raise InputError("exists already and is something else", path=path)
-  temporary = files.hidden_name(target)
-  try:
-    temporary.mkdir()
+  with new_folder(path, mark=MANIFEST) as temporary:
     writer = FolderWriter(temporary)
     try:
       yield writer
       writer.finish()
     finally:
       writer.close()
+
+
+@contextlib.contextmanager
+def new_folder(path: str, *, mark: str) -> Iterator[pathlib.Path]:
+  """Gives an empty folder that gets the name `path` on success.
+
+  Args:
+    path: the name. Something else than such a folder is not replaced.
+    mark: the file by which such a folder is known, and which is written last.
+
+  Raises:
+    InputError: if something else is there, or writing fails.
+  """
+  recover(path, mark=mark)
+  target = pathlib.Path(os.path.realpath(path))  # write through links
+  if os.path.lexists(target) and not (target / mark).is_file():
+    raise InputError("exists already and is something else", path=path)
+  temporary = files.hidden_name(target)
+  try:
+    temporary.mkdir()
+    yield temporary
     _put_in_place(temporary, target)
   except OSError as error:
     raise errors.system_failure(error, path) from error
@@ -205,17 +228,53 @@ def _put_in_place(temporary: pathlib.Path, target: pathlib.Path) -> None:
 
   At every moment there is an old or a new folder of that name, where the file
   system can exchange two names. Where it cannot (some network disks), a kill
-  between two renames leaves the old folder under a hidden name.
+  between two renames leaves the old folder under a hidden name, and whoever
+  opens it next gives it its name back: see `recover`.
   """
   files.sync_directory(temporary)
   if not target.exists():
     os.rename(temporary, target)
   elif not _exchange(temporary, target):
-    old = files.hidden_name(target)
-    os.rename(target, old)
-    os.rename(temporary, target)
-    shutil.rmtree(old, ignore_errors=True)
+    _replace(temporary, target)
   files.sync_directory(target.parent)  # what was exchanged, the caller removes
+
+
+def _replace(temporary: pathlib.Path, target: pathlib.Path) -> None:
+  """Puts a folder in the place of another in two steps."""
+  old = files.hidden_name(target, _old_ending(target))
+  os.rename(target, old)
+  for attempt in range(_ATTEMPTS):
+    try:
+      os.rename(temporary, target)
+      break
+    except OSError as error:
+      # A reader has come in between and has given the old one its name back.
+      recovered = error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+      if not recovered or attempt == _ATTEMPTS - 1:
+        if old.exists() and not target.exists():
+          os.rename(old, target)
+        raise
+      os.rename(target, old)
+  shutil.rmtree(old, ignore_errors=True)
+
+
+def _old_ending(target: pathlib.Path) -> str:
+  """Ends the hidden name; that has only the start of a long name in it."""
+  return f".{zlib.crc32(os.fsencode(target.name)):08x}{_OLD}"
+
+
+def recover(path: str, *, mark: str = MANIFEST) -> None:
+  """Gives a folder its name back that a killed writer had moved away."""
+  target = pathlib.Path(os.path.realpath(path))
+  if os.path.lexists(target):
+    return
+  ending = _old_ending(target)
+  with contextlib.suppress(OSError):  # then there is none
+    for old in sorted(target.parent.iterdir()):
+      whole = (old / mark).is_file()
+      if whole and files.is_hidden_name(old, target, ending):
+        os.rename(old, target)
+        return
 
 
 def _exchange(one: pathlib.Path, other: pathlib.Path) -> bool:
@@ -288,6 +347,7 @@ class Folder:
 
 def is_folder(path: str) -> bool:
   """Whether `path` is a folder with a manifest."""
+  recover(path)
   return (pathlib.Path(path) / MANIFEST).is_file()
 
 
@@ -301,6 +361,7 @@ def open_folder(path: str, *, verify: bool) -> Folder:
   Raises:
     InputError: naming the file that is missing, cut short or changed.
   """
+  recover(path)
   folder = pathlib.Path(path)
   manifest_path = str(folder / MANIFEST)
   text = files.read_text(manifest_path)
@@ -315,6 +376,7 @@ def open_folder(path: str, *, verify: bool) -> Folder:
     KeyError,
     TypeError,
     AttributeError,
+    OverflowError,
     RecursionError,
   ) as error:
     raise InputError("not a manifest", path=manifest_path) from error
@@ -333,6 +395,65 @@ def open_folder(path: str, *, verify: bool) -> Folder:
       if value != entries[name][1]:
         raise InputError("has been changed", path=str(folder / name))
   return Folder(path=path, meta=manifest, names=frozenset(entries))
+
+
+def read_npz(path: str, data: bytes | None = None) -> dict[str, np.ndarray]:
+  """Returns the arrays of an npz file by name.
+
+  Only as much memory is taken as the arrays that are there need: a file cannot
+  name a size that it does not have, or unpack to thousands of times its size.
+
+  Args:
+    path: the file.
+    data: its content, if it has been read already.
+
+  Raises:
+    InputError: if it is no such file, or is damaged.
+  """
+  data = files.read_bytes(path) if data is None else data
+  if data[:2] != b"PK":
+    raise InputError("not a file of arrays", path=path)
+  most = max(_LARGEST_UNPACKED, _PACKED_AT_MOST * len(data))
+  try:
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+      members = packed.infolist()
+      if sum(member.file_size for member in members) > most:
+        raise InputError(f"unpacks to over {most >> 20} MiB", path=path)
+      return {
+        member.filename.removesuffix(".npy"): _unpacked(packed.read(member))
+        for member in members
+      }
+  except InputError:
+    raise
+  except DAMAGED_ARRAY as error:
+    raise InputError("not a file of arrays", path=path) from error
+  except (
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,  # another kind of compression
+    OSError,
+    RuntimeError,  # encrypted
+  ) as error:
+    raise InputError(f"damaged: {error}", path=path) from error
+
+
+def _unpacked(data: bytes) -> np.ndarray:
+  """The array of a file; its header may not promise more than there is."""
+  stream = io.BytesIO(data)
+  version = np.lib.format.read_magic(stream)
+  if version not in ((1, 0), (2, 0)):
+    raise ValueError(f"version {version}")
+  header = (
+    np.lib.format.read_array_header_1_0
+    if version == (1, 0)
+    else np.lib.format.read_array_header_2_0
+  )
+  shape, _, kind = header(stream)
+  size = math.prod(shape) * kind.itemsize
+  if kind.hasobject or size != len(data) - stream.tell():
+    raise ValueError(f"{shape} of {kind} in {len(data)} bytes")
+  stream.seek(0)
+  return np.lib.format.read_array(stream, allow_pickle=False)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Left-heavy binarisation of trees, and its exact inverse.
+"""Binarisation of trees, and the exact inverse of ours, which is left-heavy.
 
 A node with more than two children gets intermediate nodes over its left part,
 marked with `@`:
@@ -9,7 +9,14 @@ In preorder the intermediate nodes of A come right after A, so the new order is
 the old one with n - 2 nodes inserted after every node of n > 2 children, and
 all columns follow from where each old node went. Labels that begin with `@`
 already are refused, since the inverse could not tell them apart.
+
+Travatar's grammars are made of trees binarised to the left or to the right,
+whose new nodes have the label of the old one and a bar:
+
+    (A c1 c2 c3 c4)  ->  (A c1 (A' c2 (A' c3 c4)))
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -19,6 +26,32 @@ from jaxmt.text.ragged import row_offsets
 from jaxmt.text.trees import Trees
 
 MARK = "@"
+BAR = "'"
+LEFT_HEAVY, LEFT, RIGHT = "left-heavy", "left", "right"
+WAYS = (LEFT_HEAVY, LEFT, RIGHT)
+
+
+def binarize(trees: Trees, how: str, *, path: str | None = None) -> Trees:
+  """Returns the trees with at most two children per node.
+
+  Args:
+    trees: any trees.
+    how: `LEFT_HEAVY`, or as Travatar does it `LEFT` or `RIGHT`; "" leaves them
+      as they are.
+    path: the file of the trees, for error messages.
+
+  Raises:
+    InputError: see `binarize_left_heavy`.
+  """
+  if how == LEFT_HEAVY:
+    return binarize_left_heavy(trees, path=path)
+  if how == LEFT:
+    return _left(trees, lambda label: label + BAR)
+  if how == RIGHT:
+    return _right(trees, lambda label: label + BAR)
+  if how:
+    raise ValueError(f"binarisation {how!r} is none of {WAYS}")
+  return trees
 
 
 def binarize_left_heavy(trees: Trees, *, path: str | None = None) -> Trees:
@@ -34,6 +67,11 @@ def binarize_left_heavy(trees: Trees, *, path: str | None = None) -> Trees:
   marked = _marked(trees)
   if marked.any():
     _refuse(trees, marked, "begins with the mark of binarised trees", path)
+  return _left(trees, lambda label: MARK + label)
+
+
+def _left(trees: Trees, rename: Callable[[str], str]) -> Trees:
+  """New nodes cover the left parts; `rename` gives their labels."""
   families = tree_columns.children(trees)
   extra = np.maximum(families.lengths - 2, 0)  # [M]
   moved = row_offsets(1 + extra)  # [M + 1], where the old nodes go
@@ -50,19 +88,68 @@ def binarize_left_heavy(trees: Trees, *, path: str | None = None) -> Trees:
   follower = families.flat[families.offsets[owner + 1] - step]
   size[place] = moved[follower + sentence[owner]] - place
 
+  return _assembled(
+    trees, moved[:-1], place, owner, size, moved[trees.offsets], rename
+  )
+
+
+def _right(trees: Trees, rename: Callable[[str], str]) -> Trees:
+  """New nodes cover the right parts; `rename` gives their labels.
+
+  A new node stands right before every child that has an elder sibling and at
+  least one younger, and ends where the parent does.
+  """
+  families = tree_columns.children(trees)
+  sentence = np.repeat(trees.offsets[:-1], np.diff(trees.offsets))
+  lengths = families.lengths
+  order = np.arange(len(families.flat)) - np.repeat(
+    families.offsets[:-1], lengths
+  )
+  chosen = (order > 0) & (order < np.repeat(lengths, lengths) - 1)
+  owner = np.repeat(np.arange(len(lengths)), lengths)[chosen]
+  child = families.flat[chosen] + sentence[owner]
+  by_place = np.argsort(child)
+  owner, child = owner[by_place], child[by_place]
+  extra = np.zeros(len(trees.size), np.int64)
+  extra[child] = 1
+  before = row_offsets(extra)  # new nodes before each old one
+  node = np.arange(len(trees.size))
+  new = node + before[1:]
+  ends = node + trees.size
+  ends = ends + before[ends]
+  size = np.empty(len(node) + len(child), np.int32)
+  size[new] = ends - new
+  place = new[child] - 1
+  size[place] = ends[owner] - place
+  offsets = trees.offsets + before[trees.offsets]
+  return _assembled(trees, new, place, owner, size, offsets, rename)
+
+
+def _assembled(trees, new, place, owner, size, offsets, rename) -> Trees:
+  """Trees with new nodes at `place`, named after the old nodes `owner`.
+
+  Args:
+    trees: the old trees, M nodes.
+    new: where the old nodes go, `[M]`.
+    place: where the E new nodes go, `[E]`.
+    owner: the old node that each belongs to, `[E]`.
+    size: nodes of each subtree, int32 `[M + E]`.
+    offsets: of the sentences.
+    rename: an old node's label to that of its new nodes.
+  """
   used, which = np.unique(trees.label[owner], return_inverse=True)
   names = {name: number for number, name in enumerate(trees.labels)}
   number = np.array(
-    [names.setdefault(MARK + trees.labels[old], len(names)) for old in used],
+    [names.setdefault(rename(trees.labels[old]), len(names)) for old in used],
     np.int32,
   )
-  label = np.empty(moved[-1], np.int32)
-  label[moved[:-1]] = trees.label
+  label = np.empty(len(size), np.int32)
+  label[new] = trees.label
   label[place] = number[which]
   return tree_columns.assemble(
     labels=tuple(names),
     vocabulary=trees.vocabulary,
-    offsets=moved[trees.offsets],
+    offsets=offsets,
     label=label,
     size=size,
     word=trees.words.flat,

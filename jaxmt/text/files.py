@@ -1,7 +1,8 @@
 r"""Text files in and out: plain or gzipped UTF-8, `-` for standard streams.
 
-Nothing a file holds can take more memory than about its size: what gzip
-unpacks may have no line over `LONGEST_LINE` bytes. Lines end at
+A small file cannot fill the memory: what gzip unpacks may have no line over
+`LONGEST_LINE` bytes, and over `LARGE` bytes it may be no more than
+`LARGEST_RATIO` times what is packed. Lines end at
 `\n` only, so that characters which Python also takes for line breaks (form
 feed, U+2028, ...) stay inside their line, byte for byte. A final `\r` is kept
 for the same reason. Writing is atomic: a reader sees the old file or the new
@@ -14,6 +15,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import secrets
 import sys
 import zlib
@@ -23,8 +25,12 @@ from typing import Any, BinaryIO
 from jaxmt.errors import InputError
 
 LONGEST_LINE = 1 << 26  # bytes, in files that are read as lines
+LARGE = 1 << 28
+LARGEST_RATIO = 200  # repeated lines of text come to about a tenth of it
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 1 << 22
+_TOKEN_BYTES = 8
+_HIDDEN = re.compile(rf"\..*\.[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
 _TOO_LONG = f"line of over {LONGEST_LINE >> 20} MiB"
 
 
@@ -47,15 +53,28 @@ def read_bytes(path: str) -> bytes:
 
 
 def _bounded(source: BinaryIO, path: str, size: int) -> Iterator[bytes]:
-  """Yields blocks; refuses a line too long, give or take a block."""
-  line, length = 1, 0  # the line that goes on, and its bytes so far
+  """Yields blocks; refuses what no text unpacks to, give or take a block."""
+  line, length, total = 1, 0, 0  # the line that goes on, its bytes so far
   while block := source.read(size):
     end = block.rfind(b"\n")
     line += block.count(b"\n")
     length = len(block) - end - 1 + (length if end < 0 else 0)
+    total += len(block)
     if length > LONGEST_LINE:
       raise InputError(_TOO_LONG, path=path, line=line)
+    if total > LARGE and total > LARGEST_RATIO * _bytes_packed(source, total):
+      cause = f"unpacks to over {LARGEST_RATIO} times its size"
+      raise InputError(cause, path=path)
     yield block
+
+
+def _bytes_packed(source: BinaryIO, default: int) -> int:
+  """How much of the packed file has been read; `default` if that is unknown."""
+  raw = getattr(source, "fileobj", None)
+  try:
+    return default if raw is None else raw.tell()
+  except OSError:  # a pipe
+    return default
 
 
 def read_text(path: str) -> str:
@@ -211,10 +230,38 @@ def _as_input_error(path: str) -> Iterator[None]:
     raise InputError(_reason(error), path=path) from error
 
 
-def hidden_name(target: pathlib.Path) -> pathlib.Path:
+def hidden_name(target: pathlib.Path, ending: str = ".tmp") -> pathlib.Path:
   """Returns a name beside `target` that nobody can guess."""
+  return target.with_name(
+    f".{_short(target)}.{secrets.token_hex(_TOKEN_BYTES)}{ending}"
+  )
+
+
+def is_hidden_name(path: pathlib.Path, target: pathlib.Path, ending: str):
+  """Whether `hidden_name(target, ending)` could have given this path."""
+  name, start = path.name, f".{_short(target)}."
+  middle = name.removeprefix(start).removesuffix(ending)
+  return (
+    name == f"{start}{middle}{ending}"
+    and len(middle) == 2 * _TOKEN_BYTES
+    and path.parent == target.parent
+  )
+
+
+def _short(target: pathlib.Path) -> str:
   # A file's name has at most 255 bytes, a character at most 4.
-  return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}.tmp")
+  return target.name[:50]
+
+
+def remove_stale(folder: str) -> None:
+  """Removes files that killed writers have left in a folder.
+
+  The caller makes sure that nobody is writing there now.
+  """
+  with contextlib.suppress(OSError):  # they do no harm
+    for path in pathlib.Path(folder).iterdir():
+      if _HIDDEN.fullmatch(path.name) and path.is_file():
+        path.unlink(missing_ok=True)
 
 
 def _create_beside(target: pathlib.Path) -> tuple[pathlib.Path, int]:

@@ -214,3 +214,29 @@ def _spell(pairs, offsets):
     out[position] = scan.NEWLINE
     position += 1
   return out[:position]
+
+
+def parse_gold(
+  lines: Sequence[str],
+  *,
+  path: str | None = None,
+  source_lengths: np.ndarray | None = None,
+  target_lengths: np.ndarray | None = None,
+) -> tuple[Ragged, Ragged]:
+  """Reads hand-made links: `i-j` is sure, `i?j` is possible.
+
+  Arguments and errors as for `parse_links`.
+
+  Returns:
+    `(sure, possible)`: the second has the sure links, too.
+  """
+  checks = {
+    "path": path,
+    "source_lengths": source_lengths,
+    "target_lengths": target_lengths,
+  }
+  possible = parse_links([line.replace("?", "-") for line in lines], **checks)
+  sure = [
+    " ".join(item for item in line.split() if "?" not in item) for line in lines
+  ]
+  return parse_links(sure, path=path), possible

@@ -6,18 +6,18 @@
 
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.methods import find, names, register, train
-from jaxmt.train.shard_counting import Bitext, make_bitext
+from jaxmt.train.shard_counting import TrainingBitext, make_bitext
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
 
 __all__ = (
-  "Bitext",
   "Learned",
   "PreviousEpoch",
   "Resources",
   "RunOptions",
   "ThetaConfig",
   "ThetaMethod",
+  "TrainingBitext",
   "find",
   "make_bitext",
   "names",

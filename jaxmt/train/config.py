@@ -11,7 +11,7 @@ import math
 from jaxmt.train import derivation_losses
 
 COUNTS = ("viterbi", "nbest", "forest")
-FALLBACKS = ("extraction", "scaled", "nearest", "skip")
+FALLBACKS = ("default", "extraction", "scaled", "nearest", "skip")
 LEAVE_ONE_OUT = ("none", "singletons", "counts")
 STATES = ("lm", "accumulators")
 
@@ -49,10 +49,11 @@ class ThetaConfig:
     posterior_scale: augmented scores are multiplied by it before they become
       posteriors.
     fallback: the counts of a sentence without an admissible derivation:
-      those of "extraction", which are some twenty times those of other
-      sentences; the same "scaled" to the number of rules of its best
-      derivation, or to that of its words if it has none; that derivation,
-      though it is not admissible ("nearest"); or none ("skip").
+      "default" is the method's own, "scaled" for loss-augmented training and
+      "skip" for the others; those of "extraction", which are some twenty
+      times those of other sentences; the same "scaled" to the number of rules
+      of its best derivation, or to that of its words if it has none; that
+      derivation, though it is not admissible ("nearest"); or none ("skip").
     leave_one_out: "counts" takes a sentence's own counts out of the θ it is
       decoded with, "singletons" forbids rules that only it has (a word no
       other sentence has can still be translated, as a last resort), "none"
@@ -82,7 +83,7 @@ class ThetaConfig:
   alpha: float = 0.5
   nbest: int = 100
   posterior_scale: float = 1.0
-  fallback: str = "scaled"
+  fallback: str = "default"
   leave_one_out: str = "none"
   searn_weight: float = 0.5
   train_beam: int = 100

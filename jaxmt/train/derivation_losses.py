@@ -30,7 +30,7 @@ def beam_loss(
     cost: C.
 
   Returns:
-    0 up to rank k - k_m, C behind k + k_m, a line between; float64 `[...]`.
+    0 up to rank k - k_m, C after k + k_m, a line between; float64 `[...]`.
   """
   rank = np.asarray(rank, np.float64)
   if margin == 0:

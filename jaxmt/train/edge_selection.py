@@ -23,7 +23,7 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode import kbest
+from jaxmt.decode import translation_forest
 from jaxmt.decode.model import Model, Source
 from jaxmt.hypergraph import (
   DerivationLists,
@@ -108,7 +108,10 @@ def select(
   best = viterbi(forest, scores)
   edges, sentence = root_edges(forest)
   paths, strings = best_derivations(
-    forest, best, edges, strings=kbest.edge_strings(model, source, forest)
+    forest,
+    best,
+    edges,
+    strings=translation_forest.edge_strings(model, source, forest),
   )
   if config.goodness != "bleu" and augmented is not None:
     exact = sum_values(paths, forest.score)
@@ -217,36 +220,36 @@ def best_bleu(
   Of equally good strings the one of the better model score is taken. There is
   no constraint: the best of a bad list is used too.
   """
-  found = kbest.best(model, source, forest, size=config.nbest)
+  lists = translation_forest.kbest(model, source, forest, size=config.nbest)
   metric = METRICS["bleu+1"]
   counts = np.ones(len(references), np.int64)
   known = metric.prepare(base.make_references(references, counts))
-  values = metric.statistics(known, found.words, found.sentence, threads=1)
+  values = metric.statistics(known, lists.words, lists.sentence, threads=1)
   bleu = np.asarray(metric.sentence_score(values), np.float64)
-  return _chosen_of(forest, found, bleu)
+  return best_listed(forest, lists, bleu)
 
 
-def _chosen_of(
-  forest: Forest, found: DerivationLists, merit: np.ndarray
+def best_listed(
+  forest: Forest, lists: DerivationLists, merit: np.ndarray
 ) -> Selection:
   """Selects the listed derivation of most merit, the first of equals.
 
   Args:
     forest: B sentences.
-    found: their n-best derivations by model score, D in all.
+    lists: their n-best derivations by model score, D in all.
     merit: of each derivation, `[D]`.
   """
-  best = _argmax(merit, found.sentence, len(forest))
+  best = _argmax(merit, lists.sentence, len(forest))
   there = best >= 0
-  paths = ragged.select(found.edges, best[there])
+  paths = ragged.select(lists.edges, best[there])
   weights = np.zeros(forest.num_edges)
   weights[paths.flat] = 1.0
   lengths = np.zeros(len(forest), np.int64)
   lengths[there] = paths.lengths
   score = np.full(len(forest), np.nan)
-  score[there] = found.score[best[there]]
+  score[there] = lists.score[best[there]]
   searched = np.full(len(forest), np.nan)
-  searched[there] = found.score[found.offsets[:-1][there]]
+  searched[there] = lists.score[lists.offsets[:-1][there]]
   return Selection(
     weights=weights,
     admissible=there,
@@ -263,11 +266,11 @@ def _chosen_of(
 def _rows_of(forest: Forest, best: Viterbi, edges, places) -> Ragged:
   """Edges of the best derivations of root edges; no row where place is -1."""
   there = places >= 0
-  found, _ = best_derivations(forest, best, edges[places[there]])
+  paths, _ = best_derivations(forest, best, edges[places[there]])
   lengths = np.zeros(len(places), np.int64)
-  lengths[there] = found.lengths
+  lengths[there] = paths.lengths
   ends = ragged.row_offsets(lengths)
-  return Ragged(flat=found.flat.astype(np.int64), offsets=ends)
+  return Ragged(flat=paths.flat.astype(np.int64), offsets=ends)
 
 
 def _nbest_weights(model, source, forest, references, config, scores):
@@ -277,23 +280,23 @@ def _nbest_weights(model, source, forest, references, config, scores):
     Weights, float64 `[E]`, and which sentences have an admissible derivation
     among the n best, bool `[B]`.
   """
-  found = kbest.best(
+  lists = translation_forest.kbest(
     model,
     source,
     forest,
     size=config.nbest,
     scores=np.maximum(scores, _OUT),
   )
-  exact = sum_values(found.edges, forest.score)
-  exact[found.score < _OUT / 2] = -np.inf
-  sentence = found.sentence
+  exact = sum_values(lists.edges, forest.score)
+  exact[lists.score < _OUT / 2] = -np.inf
+  sentence = lists.sentence
   if references is not None:
     if forest.edges.augmented is not None:
       exact -= _loss(
-        forest, found.edges, found.words, references, sentence, config
+        forest, lists.edges, lists.words, references, sentence, config
       )
     near = derivation_losses.admissible(
-      found.words, references, sentence, share=config.constraint
+      lists.words, references, sentence, share=config.constraint
     )
     exact[~near] = -np.inf
   exact *= config.posterior_scale
@@ -304,8 +307,8 @@ def _nbest_weights(model, source, forest, references, config, scores):
   value[use] = np.exp(exact[use] - top[sentence[use]])
   total = np.bincount(sentence, value, minlength=len(forest))
   value /= np.where(total > 0, total, 1.0)[sentence]
-  spread = np.repeat(value, found.edges.lengths)
-  weights = np.bincount(found.edges.flat, spread, minlength=forest.num_edges)
+  spread = np.repeat(value, lists.edges.lengths)
+  weights = np.bincount(lists.edges.flat, spread, minlength=forest.num_edges)
   return weights, total > 0
 
 

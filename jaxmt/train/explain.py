@@ -8,12 +8,12 @@ build, or merges into a better one of the same state.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from jaxmt.decode import derivation
+from jaxmt.decode import node_features
 from jaxmt.decode.chart import decoder, search_report
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
@@ -21,74 +21,8 @@ from jaxmt.decode.model import Model, Source
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
-from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.lm.host import advance
-from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import row_offsets
+from jaxmt.grammar.table import RuleTable
 from jaxmt.train.reference_derivations import ReferenceDerivations
-
-
-def partial_scores(
-  model: Model, source: Source, derivations: Derivations
-) -> np.ndarray:
-  """Model scores of the parts of derivations, as hypotheses have them.
-
-  The language model reads a part's words without left context; parts that glue
-  has joined begin the sentence.
-
-  Returns:
-    float64 `[N]`, one for each node.
-  """
-  parts = _subtrees(derivations)
-  words = derivation.read_off(model, parts).words
-  values = derivation.features(model, source, parts, words)
-  names, units = model.feature_names, model.units
-  ids = derivation.lm_words(model, source, words)
-  size = len(model.table)
-  kind = np.append(model.table.kind, [Kind.PASS_THROUGH] * 2)
-  glue = kind[np.minimum(derivations.rule, size)] == Kind.GLUE
-  lm = model.lm
-  read = _read(
-    ids.flat,
-    ids.offsets,
-    np.where(glue, lm.begin, 0).astype(np.int32),
-    (lm.check, lm.follow, lm.score),
-  )
-  values[:, names.index(units.lm)] = units.lm_scale * read
-  weights = np.array([model.weights.get(name, 0.0) for name in names])
-  return values @ weights
-
-
-def _subtrees(derivations: Derivations) -> Derivations:
-  """Every node as a derivation of its own; nodes stand in preorder."""
-  number = len(derivations.rule)
-  sizes = np.ones(number, np.int64)
-  for node in range(number - 1, -1, -1):
-    below = derivations.child[node]
-    sizes[node] += sizes[below[below >= 0]].sum()
-  offsets = row_offsets(sizes)
-  shift = np.repeat(np.arange(number) - offsets[:-1], sizes)
-  place = np.arange(offsets[-1]) + shift
-  child = derivations.child[place]
-  return Derivations(
-    offsets=offsets,
-    rule=derivations.rule[place],
-    begin=derivations.begin[place],
-    end=derivations.end[place],
-    child=np.where(child >= 0, child - shift[:, None], -1).astype(np.int32),
-    score=np.zeros(number, np.float32),
-  )
-
-
-@njit
-def _read(words, offsets, states, table):
-  out = np.zeros(len(offsets) - 1)
-  for row in range(len(out)):
-    state = states[row]
-    for item in range(offsets[row], offsets[row + 1]):
-      gain, state = advance(table, state, words[item])
-      out[row] += gain
-  return out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,36 +66,58 @@ def ranks(
     config: how to search; its beam is how far ranks can be told.
     tolerance: smaller differences of scores are rounding.
   """
-  scores = partial_scores(model, source, derivations)
+  searched = decoder.decode(model, source, config=config)
+  return ranks_in(
+    model,
+    source,
+    derivations,
+    (result for results in searched for result in results),
+    tolerance=tolerance,
+  )
+
+
+def ranks_in(
+  model: Model,
+  source: Source,
+  derivations: Derivations,
+  searched: Iterable[Result],
+  *,
+  tolerance: float = 1e-3,
+) -> Ranks:
+  """Ranks every part of derivations in a search that is done; see `ranks`.
+
+  Args:
+    model: whose scores count.
+    source: B sentences.
+    derivations: one for each.
+    searched: the search of the B sentences.
+    tolerance: smaller differences of scores are rounding.
+  """
+  scores = node_features.partial_scores(model, source, derivations)
   number = len(scores)
   rank, competing = np.ones(number, np.int64), np.zeros(number, np.int64)
   gap = np.full(number, np.nan)
-  size = len(model.table)
-  kind = np.append(model.table.kind, [Kind.PASS_THROUGH] * 2)
-  glue = kind[np.minimum(derivations.rule, size)] == Kind.GLUE
-  for results in decoder.decode(model, source, config=config):
-    for result in results:
-      cells = _cells(result)
-      for place, row in enumerate(result.rows.tolist()):
-        for node in range(
-          derivations.offsets[row], derivations.offsets[row + 1]
-        ):
-          span = (derivations.begin[node], derivations.end[node])
-          category = GLUE if glue[node] else ORDINARY
-          cell = cells.get((place, *span, category))
-          if cell is None:
-            continue
-          there = result.beams.score[cell]
-          there = there[there > -1e29]
-          if len(there):
-            rank[node] = 1 + int(np.sum(there > scores[node] + tolerance))
-            competing[node] = len(there)
-            gap[node] = there.max() - scores[node]
+  glue = node_features.is_glue(model, derivations.rule)
+  for result in searched:
+    cells = cells_by_span(result)
+    for place, row in enumerate(result.rows.tolist()):
+      for node in range(derivations.offsets[row], derivations.offsets[row + 1]):
+        span = (derivations.begin[node], derivations.end[node])
+        category = GLUE if glue[node] else ORDINARY
+        cell = cells.get((place, *span, category))
+        if cell is None:
+          continue
+        there = result.beams.score[cell]
+        there = there[there > -1e29]
+        if len(there):
+          rank[node] = 1 + int(np.sum(there > scores[node] + tolerance))
+          competing[node] = len(there)
+          gap[node] = there.max() - scores[node]
   found = (rank <= competing) & (gap >= -tolerance)
   return Ranks(rank=rank, competing=competing, gap=gap, found=found)
 
 
-def _cells(result: Result) -> dict[tuple[int, int, int, int], int]:
+def cells_by_span(result: Result) -> dict[tuple[int, int, int, int], int]:
   """Chart cells by (sentence, begin, end, category)."""
   found = result.matches
   keys = zip(
@@ -171,7 +127,7 @@ def _cells(result: Result) -> dict[tuple[int, int, int, int], int]:
     found.category.tolist(),
     strict=True,
   )
-  return dict(zip(keys, result.layout.cell.tolist(), strict=True))
+  return dict(zip(keys, found.place.tolist(), strict=True))
 
 
 def story(

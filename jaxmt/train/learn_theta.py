@@ -36,8 +36,8 @@ from jaxmt.train import leave_one_out, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.leave_one_out import HeldOut
-from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
-from jaxmt.train.shard_store import Memory
+from jaxmt.train.shard_counting import Counted, Shard, TrainingBitext, Work
+from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.theta import scaled, theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import (
@@ -51,7 +51,7 @@ from jaxmt.train.training import (
 
 def learn(
   model: Model,
-  bitext: Bitext,
+  bitext: TrainingBitext,
   config: ThetaConfig,
   *,
   method: ThetaMethod,
@@ -72,6 +72,7 @@ def learn(
     mix: changes each new θ before it is used.
     name: prefix of the iterations' names in the store.
   """
+  config = method.resolve(config)
   training = _prepare(
     model, bitext, config, method, options or RunOptions(), previous, mix, name
   )
@@ -131,7 +132,7 @@ def _prepare(
     search=search,
     shards=shards,
     mine=shards[resources.process :: resources.processes],
-    store=options.store or Memory(),
+    store=options.store or MemoryStore(),
     options=options,
     previous=previous,
     mix=mix,

@@ -11,13 +11,15 @@ too. What matching cut off stays cut off.
 
 import dataclasses
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Chart, Layout
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Chart
 from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import FLOOR, Groups, Totals
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
+from jaxmt.grammar.match.matching import Matches
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
@@ -56,7 +58,7 @@ class HeldOut:
 
 def hold_out(
   chart: Chart,
-  layout: Layout,
+  matches: Matches,
   own: Contributions,
   held: HeldOut,
   rows: np.ndarray,
@@ -65,7 +67,7 @@ def hold_out(
 
   Args:
     chart: B sentences.
-    layout: of the chart.
+    matches: their applications.
     own: what its sentences gave to the counts, B rows.
     held: the counts.
     rows: numbers of the sentences in the training text, int `[B]`.
@@ -76,7 +78,7 @@ def hold_out(
   here = static[cell] > POSSIBLE
   row, column = np.nonzero(here)
   cell = cell[row]
-  rules = layout.rules[np.asarray(chart.rule)[cell, column]]
+  rules = matches.rules[np.asarray(chart.rule)[cell, column]]
   static[cell, column] += changes(rules, sentence[cell], own, held, rows)
   return dataclasses.replace(chart, static=np.maximum(static, NONE))
 
@@ -134,20 +136,34 @@ def changes(
     (alone.flat, alone.offsets),
     (groups.member, groups.lhs, groups.source, groups.target, groups.pair),
     np.bincount(groups.pair[groups.member], minlength=len(groups.pair_member)),
-    (
-      np.asarray(total.rules, np.float64),
-      np.asarray(total.pairs, np.float64),
-      np.asarray(total.lhs, np.float64),
-      np.asarray(total.source, np.float64),
-      np.asarray(total.target, np.float64),
-      np.asarray(total.source_pairs, np.float64),
-      np.asarray(total.target_pairs, np.float64),
+    _Sums(
+      *(
+        np.asarray(column, np.float64)
+        for column in (
+          *(total.rules, total.pairs, total.lhs, total.source, total.target),
+          *(total.source_pairs, total.target_pairs),
+        )
+      )
     ),
-    np.asarray(held.weights, np.float64),
-    np.asarray(held.one_word, np.bool_),
-    held.kind == "singletons",
-    float(held.alpha),
+    (
+      np.asarray(held.weights, np.float64),
+      np.asarray(held.one_word, np.bool_),
+      held.kind == "singletons",
+      float(held.alpha),
+    ),
   )
+
+
+class _Sums(NamedTuple):
+  """Counts of rules, and of what they have in common; float64 each."""
+
+  rule: np.ndarray
+  pair: np.ndarray
+  lhs: np.ndarray
+  source: np.ndarray
+  target: np.ndarray
+  source_pair: np.ndarray
+  target_pair: np.ndarray
 
 
 @njit
@@ -162,103 +178,123 @@ def _shift(above, below, less_above, less_below):
 
 
 @njit
-def _changes(
-  rules,
-  sentence,
-  own,
-  alone,
-  groups,
-  pair_rules,
-  totals,
-  weights,
-  one_word,
-  forbid,
-  alpha,
-):
+def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
+  """See `changes`; `pair_rules` counts the rules of each pair."""
   own_rules, own_offsets, own_units = own
   alone_rules, alone_offsets = alone
-  member, lhs, source, target, pair = groups
-  t_rule, t_pair, t_lhs, t_source, t_target, t_spair, t_tpair = totals
-  o_rule, o_pair = np.zeros(len(t_rule)), np.zeros(len(t_pair))
-  o_lhs, o_source = np.zeros(len(t_lhs)), np.zeros(len(t_source))
-  o_target = np.zeros(len(t_target))
-  o_spair, o_tpair = np.zeros(len(t_source)), np.zeros(len(t_target))
-  gone = np.zeros(len(t_pair), np.int64)
+  member, pair = groups[0], groups[4]
+  weights, one_word, forbid, alpha = settings
+  # What the present sentence gave.
+  less = _Sums(
+    np.zeros(len(totals.rule)),
+    np.zeros(len(totals.pair)),
+    np.zeros(len(totals.lhs)),
+    np.zeros(len(totals.source)),
+    np.zeros(len(totals.target)),
+    np.zeros(len(totals.source)),
+    np.zeros(len(totals.target)),
+  )
+  gone = np.zeros(len(totals.pair), np.int64)
   out = np.zeros(len(rules), np.float32)
   place = 0
   for row in range(len(own_offsets) - 1):
     low, high = own_offsets[row], own_offsets[row + 1]
     first, last = alone_offsets[row], alone_offsets[row + 1]
+    # Its own counts.
     for item in range(low, high):
       which = own_rules[item]
       if member[which]:
         value = own_units[item] / COUNT_UNIT
-        o_rule[which] += value
-        o_lhs[lhs[which]] += value
-        o_source[source[which]] += value
-        o_target[target[which]] += value
-        o_pair[pair[which]] += value
-        o_spair[source[which]] += value
-        o_tpair[target[which]] += value
+        _add(which, groups, less, value, value)
+    # All counts of the rules that it alone gave.
     for item in range(first, last):
       which = alone_rules[item]
       if member[which]:
-        left = t_rule[which] - o_rule[which]  # others' use of it, and alpha
-        o_rule[which] += left
-        o_lhs[lhs[which]] += left
-        o_source[source[which]] += left
-        o_target[target[which]] += left
-        o_pair[pair[which]] += left - alpha
-        o_spair[source[which]] += left - alpha
-        o_tpair[target[which]] += left - alpha
+        left = totals.rule[which] - less.rule[which]  # others' use, and alpha
+        _add(which, groups, less, left, left - alpha)
         gone[pair[which]] += 1
         if gone[pair[which]] == pair_rules[pair[which]]:
-          o_pair[pair[which]] += alpha
-          o_spair[source[which]] += alpha
-          o_tpair[target[which]] += alpha
+          _add_pair(which, groups, less, alpha)
+    # The scores of its applications.
     while place < len(rules) and sentence[place] == row:
       which = rules[place]
+      if which < len(member) and member[which]:
+        if not forbid:
+          out[place] = _change(which, groups, totals, less, weights)
+        elif (
+          less.rule[which] > 0
+          and totals.rule[which] - less.rule[which] < _NOTHING
+        ):
+          out[place] = LAST_RESORT_SCORE if one_word[which] else NONE
       place += 1
-      if which >= len(member) or not member[which]:
-        continue
-      s, t, l, p = source[which], target[which], lhs[which], pair[which]
-      one, both = t_rule[which], t_pair[p]
-      rest, rest_both = one - o_rule[which], both - o_pair[p]
-      if forbid:
-        if o_rule[which] > 0 and rest < _NOTHING:
-          out[place - 1] = LAST_RESORT_SCORE if one_word[which] else NONE
-        continue
-      total = weights[0] * _shift(
-        both, t_tpair[t], rest_both, t_tpair[t] - o_tpair[t]
-      )
-      total += weights[1] * _shift(
-        both, t_spair[s], rest_both, t_spair[s] - o_spair[s]
-      )
-      total += weights[2] * _shift(one, t_lhs[l], rest, t_lhs[l] - o_lhs[l])
-      total += weights[3] * _shift(
-        one, t_source[s], rest, t_source[s] - o_source[s]
-      )
-      total += weights[4] * _shift(
-        one, t_target[t], rest, t_target[t] - o_target[t]
-      )
-      out[place - 1] = total
+    # Clear what was written.
     for which in own_rules[low:high]:
-      _clear(which, groups, o_rule, o_pair, o_lhs, o_source, o_target)
-      o_spair[source[which]] = 0.0
-      o_tpair[target[which]] = 0.0
+      _clear(which, groups, less)
     for which in alone_rules[first:last]:
-      _clear(which, groups, o_rule, o_pair, o_lhs, o_source, o_target)
-      o_spair[source[which]] = 0.0
-      o_tpair[target[which]] = 0.0
+      _clear(which, groups, less)
       gone[pair[which]] = 0
   return out
 
 
 @njit
-def _clear(which, groups, o_rule, o_pair, o_lhs, o_source, o_target):
+def _change(which, groups, totals, less, weights):
+  """How the weighted θ of a rule changes with counts taken off."""
   _, lhs, source, target, pair = groups
-  o_rule[which] = 0.0
-  o_pair[pair[which]] = 0.0
-  o_lhs[lhs[which]] = 0.0
-  o_source[source[which]] = 0.0
-  o_target[target[which]] = 0.0
+  s, t, l, p = source[which], target[which], lhs[which], pair[which]
+  one, both = totals.rule[which], totals.pair[p]
+  rest, rest_both = one - less.rule[which], both - less.pair[p]
+  total = weights[0] * _shift(
+    both,
+    totals.target_pair[t],
+    rest_both,
+    totals.target_pair[t] - less.target_pair[t],
+  )
+  total += weights[1] * _shift(
+    both,
+    totals.source_pair[s],
+    rest_both,
+    totals.source_pair[s] - less.source_pair[s],
+  )
+  total += weights[2] * _shift(
+    one, totals.lhs[l], rest, totals.lhs[l] - less.lhs[l]
+  )
+  total += weights[3] * _shift(
+    one, totals.source[s], rest, totals.source[s] - less.source[s]
+  )
+  total += weights[4] * _shift(
+    one, totals.target[t], rest, totals.target[t] - less.target[t]
+  )
+  return total
+
+
+@njit
+def _add(which, groups, sums, value, pair_value):
+  """Adds to the sums that a rule is part of."""
+  _, lhs, source, target, _ = groups
+  sums.rule[which] += value
+  sums.lhs[lhs[which]] += value
+  sums.source[source[which]] += value
+  sums.target[target[which]] += value
+  _add_pair(which, groups, sums, pair_value)
+
+
+@njit
+def _add_pair(which, groups, sums, value):
+  """Adds to the sums that a rule's pair of sides is part of."""
+  _, _, source, target, pair = groups
+  sums.pair[pair[which]] += value
+  sums.source_pair[source[which]] += value
+  sums.target_pair[target[which]] += value
+
+
+@njit
+def _clear(which, groups, sums):
+  """Sets the sums that a rule is part of to 0."""
+  _, lhs, source, target, pair = groups
+  sums.rule[which] = 0.0
+  sums.pair[pair[which]] = 0.0
+  sums.lhs[lhs[which]] = 0.0
+  sums.source[source[which]] = 0.0
+  sums.target[target[which]] = 0.0
+  sums.source_pair[source[which]] = 0.0
+  sums.target_pair[target[which]] = 0.0

@@ -39,7 +39,7 @@ from jaxmt.train import (
 )
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.edge_selection import Selection
-from jaxmt.train.shard_counting import Bitext, Counted, Shard, Work
+from jaxmt.train.shard_counting import Counted, Shard, TrainingBitext, Work
 from jaxmt.train.theta import theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import Learned, PreviousEpoch, RunOptions
@@ -47,7 +47,7 @@ from jaxmt.train.training import Learned, PreviousEpoch, RunOptions
 
 def train(
   model: Model,
-  bitext: Bitext,
+  bitext: TrainingBitext,
   config: ThetaConfig,
   *,
   options: RunOptions | None = None,
@@ -78,6 +78,7 @@ def check(config: ThetaConfig, *, provenance: bool) -> None:
   """Raises `ValueError` for bad settings, or such as need provenance."""
   method = find(config.method)
   config_lib.check(config)
+  config = method.resolve(config)
   if provenance or not method.needs_text:
     return
   for name, needing in (
@@ -101,7 +102,7 @@ def _primary(
   return Learned(theta=theta.astype(np.float32), counts=counts, history=())
 
 
-def _iterate(
+def iterate(
   method, model, bitext, config: ThetaConfig, *, options, previous
 ) -> Learned:
   """Runs `config.iterations` iterations."""
@@ -110,7 +111,7 @@ def _iterate(
   )
 
 
-def _once(
+def iterate_once(
   method, model, bitext, config: ThetaConfig, *, options, previous
 ) -> Learned:
   """Runs one iteration on the best derivations."""
@@ -137,7 +138,7 @@ def _searn(
   """
   del previous
   options = dataclasses.replace(options, keep_own=False)
-  forced = _once(
+  forced = iterate_once(
     find("forced"), model, bitext, config, options=options, previous=None
   )
   mixed = lambda theta: estimate.interpolate(
@@ -227,14 +228,14 @@ def count_forced(
 def _force(work: Work, rows, own, rules, excluded) -> Counted:
   """Forces the references of a batch and counts what is selected."""
   source = select_source(work.bitext.source, rows)
-  found = force.force(
+  reached = force.force(
     work.model,
     source,
     [work.bitext.lines[row] for row in rows.tolist()],
     rules=rules,
     excluded=excluded,
   )
-  forest = found.forest
+  forest = reached.forest
   held = work.held
   if own is not None and held is not None and held.kind == "counts":
     forest = leave_one_out.hold_out_forest(forest, own, held, rows)
@@ -256,7 +257,7 @@ _METHODS = {
       needs_text=False,
     ),
     ThetaMethod(
-      name="forced", select=select_all, count=count_forced, train=_once
+      name="forced", select=select_all, count=count_forced, train=iterate_once
     ),
     ThetaMethod(
       name="searn",
@@ -268,17 +269,18 @@ _METHODS = {
       name="best-bleu",
       select=edge_selection.best_bleu,
       count=shard_counting.count_shard,
-      train=_iterate,
+      train=iterate,
     ),
     ThetaMethod(
-      name="likelihood", select=select_all, count=count_forced, train=_iterate
+      name="likelihood", select=select_all, count=count_forced, train=iterate
     ),
     ThetaMethod(
       name="loss-augmented",
       search=loss_augmentation,
       select=edge_selection.select,
       count=shard_counting.count_shard,
-      train=_iterate,
+      train=iterate,
+      fallback="scaled",
     ),
   )
 }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.decode import kbest
+from jaxmt.decode import derivation_rows, translation_forest
 from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.derivation import Derivations
@@ -53,9 +53,9 @@ def reference_like(
     config: how to search for near ones.
   """
   forced = force.force(model, source, references)
-  first = kbest.best(model, source, forced.forest, size=1)
-  found = kbest.derivations(forced.forest, first)
-  rows = [found] if len(found) else []
+  first = translation_forest.kbest(model, source, forced.forest, size=1)
+  derived = translation_forest.derivations(forced.forest, first)
+  rows = [derived] if len(derived) else []
   order = np.full(len(source), -1, np.int64)
   order[np.flatnonzero(forced.reached)] = np.arange(forced.reached.sum())
   distance = np.zeros(len(source))
@@ -65,10 +65,10 @@ def reference_like(
     near, there, distance[missed] = _nearest(
       model, select_source(source, missed), lines, config
     )
-    order[missed[there]] = len(found) + np.arange(there.sum())
+    order[missed[there]] = len(derived) + np.arange(there.sum())
     rows.append(near)
   return ReferenceDerivations(
-    derivations=_ordered(rows, order, model.arity),
+    derivations=derivation_rows.in_order(rows, order, arity=model.arity),
     exact=forced.reached,
     distance=distance,
   )
@@ -90,15 +90,16 @@ def _nearest(model, source, lines, config):
       grown = beam_forest.extract(model, result)
       some, strings, there = _best_edges(model, result, grown)
       rows = result.rows[there]
-      own = ragged.select(references, rows)
+      chosen = ragged.select(references, rows)
       distance[rows] = derivation_losses.edit_distances(
-        strings, own, np.arange(len(rows))
+        strings, chosen, np.arange(len(rows))
       )
       order[rows] = size + np.arange(len(rows))
       size += len(rows)
-      parts.append(kbest.derivations(grown, some))
+      parts.append(translation_forest.derivations(grown, some))
   there = order >= 0
-  return _ordered(parts, order[there], model.arity), there, distance
+  nodes = derivation_rows.in_order(parts, order[there], arity=model.arity)
+  return nodes, there, distance
 
 
 def _best_edges(model: Model, result: Result, grown: Forest):
@@ -112,52 +113,17 @@ def _best_edges(model: Model, result: Result, grown: Forest):
     grown,
     best,
     roots,
-    strings=kbest.edge_strings(model, result.source, grown),
+    strings=translation_forest.edge_strings(model, result.source, grown),
   )
   total = np.array([grown.score[row].sum() for row in _rows(edges)])
-  found = DerivationLists(
+  lists = DerivationLists(
     offsets=np.arange(len(there) + 1),
     score=total,
     edges=edges,
     words=strings,
   )
-  return found, strings, there
+  return lists, strings, there
 
 
 def _rows(edges: Ragged):
   return (edges[row] for row in range(len(edges)))
-
-
-def _ordered(
-  parts: Sequence[Derivations], order: np.ndarray, arity: int
-) -> Derivations:
-  """Derivations of several parts in an order; an empty one for -1."""
-  starts, columns, scores, base = [], [], [], 0
-  for part in parts:
-    starts.append(part.offsets[:-1] + base)
-    child = np.where(part.child >= 0, part.child + base, -1)
-    columns.append((part.rule, part.begin, part.end, child))
-    scores.append(part.score)
-    base += len(part.rule)
-  ends = np.append(np.concatenate([np.zeros(0, np.int64), *starts]), base)
-  lengths = np.where(order >= 0, np.diff(ends)[np.maximum(order, 0)], 0)
-  offsets = ragged.row_offsets(lengths)
-  shift = offsets[:-1] - ends[np.maximum(order, 0)]
-  place = np.arange(offsets[-1]) - np.repeat(shift, lengths)
-  empty = (np.zeros(0, np.int32),) * 3 + (np.zeros((0, arity), np.int32),)
-  join = lambda number: np.concatenate(
-    [empty[number], *(column[number] for column in columns)]
-  )[place]
-  child = join(3)
-  moved = child + np.repeat(shift, lengths)[:, None]
-  score = np.concatenate([np.zeros(0, np.float32), *scores])
-  return Derivations(
-    offsets=offsets,
-    rule=join(0),
-    begin=join(1),
-    end=join(2),
-    child=np.where(child >= 0, moved, -1).astype(np.int32),
-    score=np.where(order >= 0, score[np.maximum(order, 0)], 0.0)
-    if len(score)
-    else np.zeros(len(order), np.float32),
-  )

@@ -32,7 +32,7 @@ from jaxmt.train.theta_method import ThetaMethod
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bitext:
+class TrainingBitext:
   """The N sentence pairs to learn from.
 
   Attributes:
@@ -57,7 +57,7 @@ def make_bitext(
   lines: Sequence[str],
   *,
   provenance: Provenance | None = None,
-) -> Bitext:
+) -> TrainingBitext:
   """Pairs sentences with their references.
 
   Raises:
@@ -67,7 +67,7 @@ def make_bitext(
     raise ValueError(f"{len(lines)} references for {len(source)} sentences")
   if provenance is not None and len(provenance) != len(source):
     raise ValueError(f"provenance of {len(provenance)} sentences")
-  return Bitext(
+  return TrainingBitext(
     source=source,
     lines=lines,
     references=edge_selection.encode_references(model, source, lines),
@@ -115,11 +115,11 @@ def make_shards(
   total, most = int(counts.sum()), int(counts.max(initial=1))
   number = -(-total // max(cells - most, most, 1)) or 1
   even = min(-(-total // number) + most, max(cells, most))
-  made = decoder.make_batches(lengths, span=span, cells=even)
-  for place, (batch,) in enumerate(made):
+  packed = decoder.make_batches(counts, cells=even)
+  for place, (batch,) in enumerate(packed):
     batches.append(batch)
     full = sum(map(len, batches)) >= size
-    if full or place == len(made) - 1:
+    if full or place == len(packed) - 1:
       shards.append(Shard(number=len(shards), batches=tuple(batches)))
       batches = []
   return shards
@@ -169,7 +169,7 @@ class Work:
   """
 
   model: Model
-  bitext: Bitext
+  bitext: TrainingBitext
   config: ThetaConfig
   method: ThetaMethod
   search: SearchConfig
@@ -188,9 +188,9 @@ def prepare(
     return prepared
   held = work.held
   charts = tuple(
-    leave_one_out.hold_out(chart, layout, some, held, rows)
-    for chart, layout, some, rows in zip(
-      prepared.charts, prepared.layouts, own, parts, strict=True
+    leave_one_out.hold_out(chart, matches, some, held, rows)
+    for chart, matches, some, rows in zip(
+      prepared.charts, prepared.matches, own, parts, strict=True
     )
   )
   return dataclasses.replace(prepared, charts=charts)

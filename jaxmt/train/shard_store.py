@@ -1,10 +1,11 @@
 """Checkpoint store for resumable training, and shards of iterations in it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from jaxmt.runtime.checkpoint import Store
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import counts as counts_lib
 from jaxmt.train.counts import Contributions
@@ -13,20 +14,7 @@ from jaxmt.train.shard_counting import Counted, Shard
 Values = Mapping[str, Any]
 
 
-class Store(Protocol):
-  """Named values, each complete or absent; `checkpoint.Partial` is one."""
-
-  def get(self, name: str) -> Values | None:
-    """Returns the values of a name, None if there are none."""
-
-  def put(self, name: str, values: Values) -> None:
-    """Stores arrays, lists of strings and JSON values under a name."""
-
-  def drop(self, name: str) -> None:
-    """Removes the values of a name, if there are any."""
-
-
-class Memory:
+class MemoryStore:
   """A `Store` in memory."""
 
   def __init__(self):
@@ -107,8 +95,8 @@ def collect(
   None if the store lacks a shard, or has only sums.
   """
   entries = [entry(name, number, shard) for shard in shards]
-  found = [store.get(one) for one in entries]
-  made = [own_of(values) for values in found if values is not None]
+  stored = [store.get(one) for one in entries]
+  made = [own_of(values) for values in stored if values is not None]
   sizes = [len(shard.rows) for shard in shards]
   if [len(part) for part in made] != sizes:
     return None

@@ -37,6 +37,10 @@ class ThetaMethod:
       the whole procedure.
     search: `(config) -> Augmentation | None`: what is added to the scores of
       the training search.
+    fallback: what `ThetaConfig.fallback` "default" stands for. Methods that
+      are baselines skip sentences without an admissible derivation: with
+      counts of extraction in their place they would be mixtures of themselves
+      and relative frequency.
     needs_text: whether it decodes the training text. If not, it needs no
       provenance, and a system that uses it trains nothing.
   """
@@ -46,4 +50,11 @@ class ThetaMethod:
   count: Callable[..., Any]
   train: Callable[..., Any]
   search: Callable[[ThetaConfig], Augmentation | None] = plain_search
+  fallback: str = "skip"
   needs_text: bool = True
+
+  def resolve(self, config: ThetaConfig) -> ThetaConfig:
+    """Returns the settings with the method's own fall-back in place."""
+    if config.fallback != "default":
+      return config
+    return dataclasses.replace(config, fallback=self.fallback)

@@ -10,12 +10,12 @@ from jax.sharding import Mesh
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model
 from jaxmt.grammar.estimate import Groups
+from jaxmt.runtime.checkpoint import Store
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import shard_store, theta
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
-from jaxmt.train.shard_counting import Bitext, Shard
-from jaxmt.train.shard_store import Store
+from jaxmt.train.shard_counting import Shard, TrainingBitext
 from jaxmt.train.theta_method import ThetaMethod
 
 
@@ -120,7 +120,7 @@ class Training:
   """
 
   model: Model
-  bitext: Bitext
+  bitext: TrainingBitext
   config: ThetaConfig
   method: ThetaMethod
   groups: Groups

@@ -1,12 +1,15 @@
 """What a candidate costs: sentence errors, or approximations of the corpus's.
 
 sentence       1 - sentence score, or the error rate
+bleu+1-all     1 - BLEU+1 with one added to unigrams too (Gimpel 2012)
 linear-bleu    first-order change of log BLEU (survey, Eq 46-52)
 pseudo-corpus  the corpus error with the candidate in it (Eq 56)
 pareto         0 if no other candidate is better by all of the metrics, else
                1 (Eq 79; Duh et al. 2012), for metrics such as `bleu,ter`
 corpus-oracle  0 for the candidates of a good corpus score together, found
                greedily (Fig 2), else 1
+
+Oracles are the candidates that count as right (survey, section 4).
 
 The corpus of `linear-bleu` and `pseudo-corpus` is the pool: a batch, if the
 method learns online.
@@ -20,12 +23,99 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.metrics import linear_bleu, registry, weighted
 from jaxmt.text.kernels import njit
-from jaxmt.tune import oracles
-from jaxmt.tune.pool import ZERO_ONE, find_metric
-from jaxmt.tune.pool_scores import best, scores, sentence_costs
+from jaxmt.tune.pool import ZERO_ONE, best, find_metric, scores, sentence_costs
+
+
+def sentence_oracles(
+  costs: np.ndarray, offsets: np.ndarray, *, tolerance: float = 1e-9
+) -> np.ndarray:
+  """Returns all candidates of least cost of their list, bool `[N]`."""
+  lengths = np.diff(offsets)
+  filled = np.flatnonzero(lengths)
+  least = (
+    np.minimum.reduceat(costs, offsets[:-1][filled]) if len(filled) else []
+  )
+  limit = np.repeat(np.asarray(least) + tolerance, lengths[filled])
+  return costs <= limit
+
+
+def greedy_corpus_oracle(
+  pool: CandidateLists,
+  *,
+  metric: str,
+  seed: int,
+  max_passes: int = 20,
+  tolerance: float = 1e-12,
+) -> tuple[np.ndarray, float]:
+  """Finds candidates with a good corpus score together (Fig 2).
+
+  Starts from each list's best sentence score and sweeps over the sentences in
+  random order: try each candidate with all other sentences fixed, take it if
+  the corpus improves; until a sweep changes nothing. A local optimum.
+
+  Args:
+    pool: with statistics of `metric`.
+    metric: corpus metric.
+    seed: of the orders.
+    max_passes: most sweeps.
+    tolerance: changes smaller than this are ties.
+
+  Returns:
+    `(rows, score)`: the chosen candidate of each non-empty list, in order, and
+    the corpus score.
+  """
+  kind = find_metric(metric)
+  sign = 1.0 if kind.higher_is_better else -1.0
+  statistics = pool.statistics[metric].astype(np.float64)
+  single = sign * np.asarray(kind.sentence_score(pool.statistics[metric]))
+  chosen = best(single, pool.offsets)
+  lists = np.flatnonzero(np.diff(pool.offsets))
+  total = statistics[chosen].sum(0)
+  rng = np.random.default_rng(seed)
+  for _ in range(max_passes):
+    changed = False
+    for number in rng.permutation(len(lists)).tolist():
+      low, high = pool.offsets[lists[number]], pool.offsets[lists[number] + 1]
+      rest = total - statistics[chosen[number]]
+      values = sign * np.asarray(kind.corpus_score(rest + statistics[low:high]))
+      now = values[chosen[number] - low]
+      top = int(np.argmax(values))
+      if values[top] > now + tolerance:
+        chosen[number] = low + top
+        total = rest + statistics[low + top]
+        changed = True
+    if not changed:
+      break
+  return chosen, float(kind.corpus_score(total))
+
+
+def pseudo_corpus_costs(
+  pool: CandidateLists, context: np.ndarray, *, metric: str
+) -> np.ndarray:
+  """Returns each candidate's corpus error within a fixed context (Eq 56).
+
+  The sentence's own entry in the context is replaced by the candidate, and the
+  error times the number of sentences taken, since one sentence moves a corpus
+  score only by a share of 1 / B.
+
+  Args:
+    pool: with statistics of `metric`.
+    context: a candidate row for each non-empty list, in order.
+    metric: corpus metric.
+  """
+  kind = find_metric(metric)
+  statistics = pool.statistics[metric].astype(np.float64)
+  lengths = np.diff(pool.offsets)
+  contexts = np.repeat(np.asarray(context), lengths[lengths > 0])
+  rest = statistics[context].sum(0) - statistics[contexts]
+  values = np.asarray(kind.corpus_score(rest + statistics), np.float64)
+  errors = 1.0 - values if kind.higher_is_better else values
+  return errors * len(context)
+
 
 KINDS = (
   "sentence",
+  "bleu+1-all",
   "linear-bleu",
   "pseudo-corpus",
   "corpus-oracle",
@@ -42,8 +132,8 @@ def check(kind: str, metric: str) -> None:
   if kind not in KINDS:
     raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
   find_metric(metric)
-  if kind == "linear-bleu" and metric not in registry.BLEU:
-    raise InputError(f"linear BLEU does not go with metric '{metric}'")
+  if kind in ("linear-bleu", "bleu+1-all") and metric not in registry.BLEU:
+    raise InputError(f"costs '{kind}' do not go with metric '{metric}'")
 
 
 def candidate_costs(
@@ -68,16 +158,19 @@ def candidate_costs(
   check(kind, metric)
   if kind == "sentence":
     return sentence_costs(pool, metric)
+  if kind == "bleu+1-all":
+    smoothed = registry.METRICS[kind]
+    return 1.0 - np.asarray(smoothed.sentence_score(pool.statistics[metric]))
   if kind == "pareto":
     return pareto_costs(metric_costs(pool, metric), pool.offsets)
   if kind == "corpus-oracle":
-    chosen, _ = oracles.greedy_corpus_oracle(pool, metric=metric, seed=0)
+    chosen, _ = greedy_corpus_oracle(pool, metric=metric, seed=0)
     values = np.ones(len(pool))
     values[chosen] = 0.0
     return values
   context = best(scores(pool, weights), pool.offsets)
   if kind == "pseudo-corpus":
-    return oracles.pseudo_corpus_costs(pool, context, metric=metric)
+    return pseudo_corpus_costs(pool, context, metric=metric)
   statistics = pool.statistics[metric].astype(np.float64)
   constants = linear_bleu.linearize(statistics[context].sum(0))
   errors = linear_bleu.linear_bleu_error(statistics, constants)
@@ -128,7 +221,7 @@ def zero_one_pool(pool: CandidateLists, metric: str) -> CandidateLists:
 
   The oracles are all candidates of least cost by `metric`.
   """
-  hits = oracles.sentence_oracles(sentence_costs(pool, metric), pool.offsets)
+  hits = sentence_oracles(sentence_costs(pool, metric), pool.offsets)
   table = np.stack([~hits, np.ones(len(hits), bool)], axis=1).astype(np.int32)
   statistics = {**pool.statistics, ZERO_ONE.name: table}
   return dataclasses.replace(pool, statistics=statistics)

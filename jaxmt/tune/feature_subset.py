@@ -17,7 +17,8 @@ from jaxmt.tune import options
 from jaxmt.tune.methods import Method, Result
 from jaxmt.tune.pool import split_sparse, summarised
 
-Tune = Callable[[CandidateLists, np.ndarray, int], Result]
+# (lists, weights, seed, centre) -> (weights, history)
+Tune = Callable[[CandidateLists, np.ndarray, int, np.ndarray | None], Result]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,7 +55,7 @@ def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
   if not any(settings.values()):
     return method
   config = ReducedConfig(metric=metric, **settings)
-  return Method(optimise=optimise, config=config, inner=method)
+  return Method(optimise=optimise, config=config, centred=True, inner=method)
 
 
 def optimise(
@@ -64,6 +65,7 @@ def optimise(
   seed: int,
   *,
   inner: Tune,
+  centre: np.ndarray | None = None,
 ) -> Result:
   """Runs `inner` on the reduced pool; its result is for the whole one.
 
@@ -72,16 +74,18 @@ def optimise(
     weights: where to start, `[D + F]`.
     config: see `ReducedConfig`.
     seed: the method's.
-    inner: the method, `(pool, weights, seed) -> (weights, history)`.
+    inner: the method.
+    centre: where a regulariser pulls to, `[D + F]`; None: `weights`.
   """
   whole, place = split_sparse(pool)
-  kept = kept_features(whole, min_count=config.min_count, keep=config.keep)
+  selected = kept_features(whole, min_count=config.min_count, keep=config.keep)
   width = whole.dense.shape[1]
-  chosen = np.concatenate([place[:width], place[width:][kept]])
-  small = restrict(whole, kept)
+  chosen = np.concatenate([place[:width], place[width:][selected]])
+  small = restrict(whole, selected)
   tune = functools.partial(_tune_sums, inner) if config.summary else inner
   result = np.zeros(len(weights))
-  result[chosen], history = tune(small, weights[chosen], seed)
+  pull = weights if centre is None else centre
+  result[chosen], history = tune(small, weights[chosen], seed, pull[chosen])
   return result, history
 
 
@@ -91,8 +95,8 @@ def kept_features(
   """Returns which of the F sparsely stored features stay; bool `[F]`."""
   count = len(pool.names) - pool.dense.shape[1]
   lists = selection.sentence_counts(pool.sparse, pool.sentence, count)
-  kept = lists >= min_count
-  return kept & selection.most_frequent(lists, keep) if keep else kept
+  chosen = lists >= min_count
+  return chosen & selection.most_frequent(lists, keep) if keep else chosen
 
 
 def restrict(pool: CandidateLists, kept: np.ndarray) -> CandidateLists:
@@ -104,8 +108,11 @@ def restrict(pool: CandidateLists, kept: np.ndarray) -> CandidateLists:
   )
 
 
-def _tune_sums(inner: Tune, pool, weights, seed) -> Result:
-  """Tunes dense features and one sum for each template."""
+def _tune_sums(inner: Tune, pool, weights, seed, centre) -> Result:
+  """Tunes dense features and one sum for each template.
+
+  A regulariser pulls sums to 1, where they start.
+  """
   width = pool.dense.shape[1]
   thin = weights[width:]
   if not thin.any():
@@ -113,7 +120,9 @@ def _tune_sums(inner: Tune, pool, weights, seed) -> Result:
   kinds = [name.partition(":")[0] for name in pool.names[width:]]
   _, groups = np.unique(kinds, return_inverse=True)
   small = summarised(pool, weights, groups)
-  start = np.concatenate([weights[:width], np.ones(groups.max() + 1)])
-  tuned, history = inner(small, start, seed)
+  ones = np.ones(groups.max() + 1)
+  start = np.concatenate([weights[:width], ones])
+  pull = np.concatenate([centre[:width], ones])
+  tuned, history = inner(small, start, seed, pull)
   sums = tuned[width:]
   return np.concatenate([tuned[:width], sums[groups] * thin]), history

@@ -1,4 +1,4 @@
-"""Settings of gradient tuning; reading them does not import JAX."""
+"""Settings of gradient tuning, on lists and on forests; imports no JAX."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -25,6 +25,7 @@ class GradientConfig:
     settings: of the loss, by name; its record says which there are.
     cost_scale: multiplies costs.
     l2: strength of the pull towards the initial weights.
+    pull: C; adds C / B to `l2`, with B the number of sentences.
     metric: what costs and the choice of iterate are measured by.
     costs: see `jaxmt.tune.costs`.
     optimizer: one of `OPTIMIZERS`.
@@ -34,6 +35,8 @@ class GradientConfig:
     chunk: iterates are scored after each `chunk` of these steps.
     passes: of the stochastic optimizers.
     batch_size: sentences per stochastic step.
+    shuffle: whether passes of the stochastic optimizers have random orders.
+    last: return the last iterate, not the one of the best pool score.
     rate: of the stochastic optimizers.
     half_life: the rate is half as large after T steps, a third after 2 T
       (Eq 70); 0: it does not fall. Not for rda, whose rate is that of an
@@ -50,6 +53,7 @@ class GradientConfig:
   settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
   cost_scale: float = 1.0
   l2: float = 0.0
+  pull: float = 0.0
   metric: str = "bleu"
   costs: str = "sentence"
   optimizer: str = "lbfgs"
@@ -58,6 +62,8 @@ class GradientConfig:
   chunk: int = 10
   passes: int = 20
   batch_size: int = 32
+  shuffle: bool = True
+  last: bool = False
   rate: float = 0.01
   half_life: float = 0.0
   l1: float = 0.0
@@ -68,7 +74,7 @@ class GradientConfig:
 
   def __post_init__(self):
     options.one_of(self, loss=losses.names(), optimizer=OPTIMIZERS)
-    options.at_least(self, l2=0, l1=0, half_life=0, start_scale=0)
+    options.at_least(self, l2=0, pull=0, l1=0, half_life=0, start_scale=0)
     options.at_least(self, steps=1, chunk=1, passes=1, batch_size=1, devices=1)
     options.above(self, rate=0)
     costs.check(self.costs, self.metric)
@@ -118,11 +124,55 @@ def from_loss(name: str, **changes: Any) -> GradientConfig:
 
 def stages(config: GradientConfig) -> list[dict[str, float]]:
   """Returns the settings of the loss to minimise with, one after the other."""
-  found = [dict(config.settings)]
+  steps = [dict(config.settings)]
   for name, values in (
     ("scale", config.scales),
     ("temperature", config.temperatures),
   ):
     if values:
-      found = [{**stage, name: value} for stage in found for value in values]
-  return found
+      steps = [{**stage, name: value} for stage in steps for value in values]
+  return steps
+
+
+ON_FORESTS = ("lbfgs", "owlqn", "sgd", "adagrad", "adam")
+
+
+def check_metric(metric: str) -> None:
+  """Raises `InputError` if costs by a metric are no sums over edges."""
+  if metric not in metrics.BLEU:
+    raise InputError(
+      f"costs on forests are of BLEU; metric '{metric}' is no sum over edges"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ForestLossConfig(GradientConfig):
+  """What to minimise, and how; see `gradient_config.GradientConfig`.
+
+  Attributes:
+    density: edges kept for each source word, those of the best derivations; 0
+      keeps all.
+    brevity: share of the brevity penalty's slope in the costs, if the output is
+      too short at the start.
+  """
+
+  costs: str = "linear-bleu"
+  density: float = 50.0
+  brevity: float = 0.0
+
+  def __post_init__(self):
+    options.one_of(self, costs=("linear-bleu",), optimizer=ON_FORESTS)
+    options.at_least(self, density=0, brevity=0)
+    check_metric(self.metric)
+    super().__post_init__()
+    if losses.find(self.loss).forest is None:
+      raise InputError(f"loss '{self.loss}' is not defined on forests")
+    if self.devices != 1:
+      raise InputError("losses on forests run on one device")
+
+
+def forest_from_loss(name: str, **changes: Any) -> ForestLossConfig:
+  """Returns the settings that the record of a loss asks for."""
+  fields = defaults(name)
+  fields |= {"costs": "linear-bleu", **changes}
+  return ForestLossConfig(loss=name, **fields)

@@ -2,29 +2,91 @@
 
 Rules, source side matching structures and the language model on the device
 are made once; a round only sets weights, so that nothing is compiled again.
+
+Sparse features are tuned with the dense ones:
+
+rule, count, shape, pairs, edges   `rule_templates`: in the search, too
+unigrams, bigrams, trigrams        of the target: they only re-rank a list,
+                                   since a rule does not know its
+                                   neighbours' words
 """
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import candidate_lists, derivation, kbest
+from jaxmt.decode import (
+  candidate_lists,
+  decoding,
+  derivation,
+  translation_forest,
+)
 from jaxmt.decode import model as models
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.decode.chart import beam_forest, decoder
-from jaxmt.decode.chart.decoder import DecodeConfig, Result
-from jaxmt.decode.model import Model, Units
+from jaxmt.decode.chart import chart_layout
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.decode.decoding import AnyResult
+from jaxmt.decode.model import Model, Source, Units
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
-from jaxmt.features import sparse, string_templates
+from jaxmt.features import (
+  maxent_reordering,
+  rule_templates,
+  sparse,
+  string_templates,
+)
+from jaxmt.features.rule_templates import TemplateConfig
+from jaxmt.features.sparse import SparseRows
+from jaxmt.features.string_templates import NGRAMS
 from jaxmt.grammar.extract import static_features
-from jaxmt.hypergraph import Forest
+from jaxmt.hypergraph import DerivationLists, Forest
 from jaxmt.text.ragged import Ragged
-from jaxmt.tune import sparse_decoding
 from jaxmt.tune.forests import forest_pool
 from jaxmt.tune.loop import Decode
+
+
+def split_templates(
+  names: Sequence[str],
+) -> tuple[TemplateConfig, tuple[int, ...]]:
+  """Returns the templates of the search and the orders of n-grams.
+
+  Raises:
+    InputError: for a template that does not exist.
+  """
+  orders = tuple(NGRAMS[name] for name in names if name in NGRAMS)
+  rest = [name for name in names if name not in NGRAMS]
+  return rule_templates.parse(rest), orders
+
+
+def kbest_rows(
+  model: Model, source: Source, forest: Forest, lists: DerivationLists
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Returns the sparse features of the D derivations of a k-best list.
+
+  Raises:
+    ValueError: if the model has no templates.
+  """
+  if model.templates is None:
+    raise ValueError("the model has no sparse features")
+  edges, place = np.unique(lists.edges.flat, return_inverse=True)
+  text = chart_layout.make_text(model.templates, source)
+  rows, names = rule_templates.extract(
+    model.templates, text, translation_forest.applications(forest, edges)
+  )
+  members = Ragged(flat=place, offsets=lists.edges.offsets)
+  return rule_templates.sum_rows(rows, members), names
+
+
+def rerank(
+  lists: CandidateLists, weights: Mapping[str, float]
+) -> CandidateLists:
+  """Returns each sentence's candidates by falling score, ties as they were."""
+  vector = np.array([weights.get(name, 0.0) for name in lists.names])
+  score = sparse.dot(lists.features, vector)
+  return candidate_lists.take(lists, np.lexsort((-score, lists.sentence)))
 
 
 def start_weights(
@@ -34,25 +96,29 @@ def start_weights(
 
   Language model 1, word penalty -0.5 for each of its units of a word (so that
   words are rewarded, against the language model's taste for short output), 0.1
-  for a label in its place and -0.1 for another, for static features what their
-  records say, 0 for what is not known.
+  for a label in its place and -0.1 for another, 0.3 for distortion and
+  orientations of phrases, 0.5 for ln p of the order of blocks in a bracketing
+  grammar, for static features what their records say, 0 for what is not known.
 
   Args:
     names: `Model.feature_names`.
     units: names of the features that are not columns of the table.
   """
   units = units or models.DIALECTS["jaxmt"]
-  own = {
+  known = {
     units.lm: 1.0 / units.lm_scale,
     units.unknown: -1.0,
     units.words: 0.5 / units.per_word,
     units.match: 0.1,
+    maxent_reordering.NAME: 0.5,
     units.mismatch: -0.1,
     units.glue: -0.1,
     units.pass_through: -5.0,
+    units.distortion: 0.3,
+    **dict.fromkeys(units.reordering, 0.3),
     **static_features.start_weights(),
   }
-  return {name: own.get(name, 0.0) for name in names}
+  return {name: known.get(name, 0.0) for name in names}
 
 
 def make_decode(
@@ -76,11 +142,11 @@ def make_decode(
     size: k.
     unique: whether all strings of a list differ.
     spans: constituents of all sentences, for tree-to-string rules.
-    templates: sparse features, see `jaxmt.tune.sparse_decoding`; the lists are
+    templates: sparse features, see `jaxmt.tune.kbest_decoder`; the lists are
       ranked with all of them.
     mesh: devices to split batches over, or None for one.
-    density: also give forests with so many edges for each source word (0: with
-      all), as forest-mert needs them; None gives none.
+    density: edges for each source word of the forests beside the lists
+      (0: all edges); None gives no forests.
 
   Returns:
     See `loop.Decode`. Equal derivations have equal features whatever the
@@ -91,76 +157,128 @@ def make_decode(
   """
   if density is not None and templates:
     raise InputError("forests have dense features only: leave out templates")
-  rule_features, orders = sparse_decoding.split(templates)
+  rule_features, orders = split_templates(templates)
   model = models.with_templates(model, rule_features)
-  source = models.make_source(model, lines, spans=spans)
-  parameters = models.device_parameters(model)
   searching = dataclasses.replace(config.search, forest=True)
-  config = dataclasses.replace(config, search=searching)
+  return KBestDecoder(
+    model=model,
+    source=models.make_source(model, lines, spans=spans),
+    parameters=models.device_parameters(model),
+    config=dataclasses.replace(config, search=searching),
+    size=size,
+    unique=unique,
+    orders=orders,
+    mesh=mesh,
+    density=density,
+  )
 
-  def decode(
-    weights: Mapping[str, float], numbers: np.ndarray
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KBestDecoder:
+  """The decoder of a tuning loop; see `make_decode` and `loop.Decode`.
+
+  Attributes:
+    model: rules, language model and sparse features.
+    source: all sentences.
+    parameters: of the stateful features, on the device.
+    config: how to decode.
+    size: k.
+    unique: whether all strings of a list differ.
+    orders: of target n-grams that re-rank lists.
+    mesh: devices, or None for one.
+    density: edges of forests for each source word; None: no forests.
+  """
+
+  model: Model
+  source: Source
+  parameters: tuple[Any, ...]
+  config: DecodeConfig
+  size: int
+  unique: bool
+  orders: tuple[int, ...]
+  mesh: Mesh | None
+  density: float | None
+
+  def __call__(
+    self, weights: Mapping[str, float], numbers: np.ndarray
   ) -> CandidateLists:
-    now = models.with_weights(model, weights)
-    chosen = models.select_source(source, numbers)
-    parts, forests = [], []
-    for batch in decoder.decode(
-      now, chosen, config=config, parameters=parameters, mesh=mesh
+    """Returns lists of the sentences with these numbers, in this order."""
+    model = models.with_weights(self.model, weights)
+    chosen = models.select_source(self.source, numbers)
+    lists = [_no_lists(model)]
+    forests = []
+    for batch in decoding.decode(
+      model,
+      chosen,
+      config=self.config,
+      parameters=self.parameters,
+      mesh=self.mesh,
     ):
       for part in batch:
-        grown = beam_forest.extract(now, part)
-        lists = _lists(now, part, grown, size=size, unique=unique)
-        parts.append(dataclasses.replace(lists, sentences=len(numbers)))
-        if density is not None:
-          forests.append(_spelled(now, part, grown, density))
-    nothing = candidate_lists.from_rows(
-      np.zeros(0, np.int64),
-      [],
-      sparse.empty(0),
-      model.feature_names,
-      sentences=len(numbers),
-    )
-    found = candidate_lists.concatenate([nothing, *parts])
+        forest = decoding.forest(model, part)
+        lists.append(
+          _lists(model, part, forest, size=self.size, unique=self.unique)
+        )
+        if self.density is not None:
+          forests.append(_spelled(model, part, forest, self.density))
+    lists = [dataclasses.replace(o, sentences=len(numbers)) for o in lists]
+    every = candidate_lists.concatenate(lists)
     if forests:
-      joined = forest_pool.join(forests)
-      listed = frozenset(zip(found.sentence.tolist(), found.lines, strict=True))
-      joined = dataclasses.replace(joined, listed=listed)
-      found = dataclasses.replace(found, forests=joined)
-    if orders:
-      grams = string_templates.ngram_rows(found.lines, orders)
-      found = candidate_lists.with_features(found, grams)
-      found = sparse_decoding.rerank(found, weights)
-    return found
+      every = _with_forests(every, forests)
+    if self.orders:
+      grams = string_templates.ngram_rows(every.lines, self.orders)
+      every = candidate_lists.with_features(every, grams)
+      every = rerank(every, weights)
+    return every
 
-  return decode
+
+def _no_lists(model: Model) -> CandidateLists:
+  """No candidates, with the names of the features."""
+  return candidate_lists.from_rows(
+    np.zeros(0, np.int64), [], sparse.empty(0), model.feature_names
+  )
+
+
+def _with_forests(
+  lists: CandidateLists, forests: Sequence[SpelledForest]
+) -> CandidateLists:
+  """The lists with the forests that they are of."""
+  listed = frozenset(zip(lists.sentence.tolist(), lists.lines, strict=True))
+  joined = dataclasses.replace(forest_pool.join(forests), listed=listed)
+  return dataclasses.replace(lists, forests=joined)
 
 
 def _spelled(
-  model: Model, part: Result, grown: Forest, density: float
+  model: Model, part: AnyResult, forest: Forest, density: float
 ) -> SpelledForest:
   """The forests of a part, small enough to keep."""
-  made = forest_pool.pruned(model, part.source, grown, density=density)
-  return dataclasses.replace(made, sentence=part.rows)
+  small = forest_pool.pruned(model, part.source, forest, density=density)
+  return dataclasses.replace(small, sentence=part.rows)
 
 
 def _lists(
-  model: Model, part: Result, grown: Forest, *, size: int, unique: bool
+  model: Model, part: AnyResult, grown: Forest, *, size: int, unique: bool
 ) -> CandidateLists:
   """The lists of a part with the features of the model.
 
   Sentences are numbered as the decoder was given them.
   """
-  found = kbest.best(model, part.source, grown, size=size, unique=unique)
+  derived = translation_forest.kbest(
+    model, part.source, grown, size=size, unique=unique
+  )
   # Not sums over edges: what an edge says of the language model depends, in
   # its last digits, on how the search came by it.
   values = derivation.features(
-    model, part.source, kbest.derivations(grown, found), found.words
+    model,
+    part.source,
+    translation_forest.derivations(grown, derived),
+    derived.words,
   )
   # `found.sentence` counts the sentences of the part.
-  given = part.rows[found.sentence]
-  lines = kbest.strings(model, part.source, found)
+  given = part.rows[derived.sentence]
+  lines = translation_forest.strings(model, part.source, derived)
   lists = candidate_lists.from_dense(given, lines, values, model.feature_names)
   if model.templates is None:
     return lists
-  more = sparse_decoding.kbest_rows(model, part.source, grown, found)
+  more = kbest_rows(model, part.source, grown, derived)
   return candidate_lists.with_features(lists, [more])

@@ -5,8 +5,8 @@ decoder is a function, so the loop serves any: it gets weights and sentence
 numbers and returns candidates, the best of each sentence first.
 
 Weights are judged by what the decoder makes of them, never by re-ranking the
-pool, and the best-judged ones are returned. A run stopped at any round goes on
-from its last `LoopState` with the same result.
+pool, and the best-judged ones are returned. `save` keeps the state of a round,
+and a run stopped at any round goes on from it (`restore`) with the same result.
 """
 
 import dataclasses
@@ -21,10 +21,11 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import text
-from jaxmt.tune import methods, pool_scores
-from jaxmt.tune.learner import Memory
+from jaxmt.runtime.checkpoint import Store
+from jaxmt.tune import methods
+from jaxmt.tune.learning import LearnerMemory
 from jaxmt.tune.methods import Method
-from jaxmt.tune.pool import find_metric, make_pool, with_statistics
+from jaxmt.tune.pool import find_metric, make_pool, pool_score, with_statistics
 
 Weights = Mapping[str, float]
 # (weights, numbers of n sentences) -> n lists in that order, best first.
@@ -47,7 +48,7 @@ class LoopConfig:
       methods optimise each batch, starting from the last one's result.
     batch_passes: of an online learner over a batch.
     min_change: stop when no weight moves by more, relative to the largest.
-    patience: stop after so many rounds without a better score; 0: never.
+    patience: stop after N rounds without a better score; 0: never.
   """
 
   metric: str = "bleu"
@@ -66,6 +67,7 @@ class LoopState:
   Attributes:
     round: decodings done.
     weights: for the next decoding of all sentences.
+    initial: those before the first round, which regularisers pull to.
     best_weights: those of the best score so far.
     best_score: of the decoder's output, higher is better in any metric.
     candidates: the merged pool, or None.
@@ -76,12 +78,13 @@ class LoopState:
 
   round: int
   weights: dict[str, float]
+  initial: dict[str, float]
   best_weights: dict[str, float]
   best_score: float
   candidates: CandidateLists | None
   history: tuple[dict[str, Any], ...]
   finished: bool = False
-  memory: Memory | None = None
+  memory: LearnerMemory | None = None
 
 
 def begin(weights: Weights) -> LoopState:
@@ -89,6 +92,7 @@ def begin(weights: Weights) -> LoopState:
   return LoopState(
     round=0,
     weights=dict(weights),
+    initial=dict(weights),
     best_weights=dict(weights),
     best_score=-np.inf,
     candidates=None,
@@ -139,16 +143,17 @@ def _round_seed(seed: int, number: int, part: int = 0) -> int:
 
 def _one_round(decode, references, method, state, config, seed) -> LoopState:
   everything = np.arange(len(references))
-  found = decode(state.weights, everything)
-  record, score = _judge(found, references, config.metric)
+  lists = decode(state.weights, everything)
+  record, score = _judge(lists, references, config.metric)
   best_weights, best_score = state.best_weights, state.best_score
   improved = score > best_score
   if improved:
     best_weights, best_score = dict(state.weights), score
-  pool, known = _pooled(state.candidates, found, references, config)
+  pool, known = _pooled(state.candidates, lists, references, config)
   record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
   record["features"] = len(pool.names)
   record["nonzero"] = sum(value != 0 for value in state.weights.values())
+  record["weights"] = dense_weights(state.weights)
   idle = 0 if improved else 1 + _idle(state.history)
   record["idle"] = idle
   enough = config.patience > 0 and idle >= config.patience
@@ -161,7 +166,9 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
       weights = memory.average
     else:
       round_seed = _round_seed(seed, state.round)
-      weights, details = _optimised(method, pool, weights, round_seed)
+      weights, details = _optimised(
+        method, pool, weights, state.initial, round_seed
+      )
       record |= details
     record["change"] = _change(state.weights, weights)
     finished = record["change"] <= config.min_change
@@ -169,6 +176,7 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
   return LoopState(
     round=state.round + 1,
     weights=weights,
+    initial=state.initial,
     best_weights=best_weights,
     best_score=best_score,
     candidates=pool if keep else None,
@@ -178,17 +186,29 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
   )
 
 
+def dense_weights(weights: Mapping[str, float]) -> dict[str, float]:
+  """Returns the weights of dense features, rounded for records.
+
+  Names of sparse features have a colon; there may be millions of them.
+  """
+  return {
+    name: round(float(value), 6)
+    for name, value in weights.items()
+    if ":" not in name
+  }
+
+
 def _idle(history) -> int:
   return history[-1]["idle"] if history else 0
 
 
-def _judge(found, references, metric):
+def _judge(lists, references, metric) -> tuple[dict[str, Any], float]:
   """Scores the first candidate of each sentence: `(record, score)`."""
   kind = find_metric(metric)
-  _, first = np.unique(found.sentence, return_index=True)
+  _, first = np.unique(lists.sentence, return_index=True)
   lines = [""] * len(references)
   for row in first.tolist():
-    lines[int(found.sentence[row])] = found.lines[row]
+    lines[int(lists.sentence[row])] = lists.lines[row]
   known = text.encode_references(references, unit=kind.unit)
   statistics = kind.statistics(
     kind.prepare(known.references),
@@ -198,28 +218,29 @@ def _judge(found, references, metric):
   value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
   words = sum(len(line.split()) for line in lines)
   ratio = words / max(1, sum(len(refs[0].split()) for refs in references))
-  record = {"score": value, "length_ratio": ratio}
+  record: dict[str, Any] = {"score": value, "length_ratio": ratio}
   return record, value if kind.higher_is_better else -value
 
 
-def _pooled(earlier, found, references, config):
+def _pooled(earlier, lists, references, config):
   """The pool of this round and how many of it were known before."""
   if earlier is None or not config.merge:
-    pool, known = make_pool(found), 0
+    pool, known = make_pool(lists), 0
   else:
     known = len(earlier)  # a pool's candidates, so without duplicates
-    pool = make_pool(candidate_lists.concatenate([earlier, found]))
+    pool = make_pool(candidate_lists.concatenate([earlier, lists]))
     # Forests are those of this round; earlier rounds stay as candidates.
-    pool = dataclasses.replace(pool, forests=found.forests)
+    pool = dataclasses.replace(pool, forests=lists.forests)
   return with_statistics(pool, references, [config.metric]), known
 
 
-def _optimised(method, pool, weights, seed):
+def _optimised(method, pool, weights, initial, seed):
   """New weights and what to note about them."""
   start = weight_files.to_vector(weights, pool.names)
-  tuned, history = methods.run(method, pool, start, seed)
+  centre = weight_files.to_vector(initial, pool.names)
+  tuned, history = methods.run(method, pool, start, seed, centre)
   metric = method.config.metric
-  details = {"pool_score": pool_scores.pool_score(pool, tuned, metric)}
+  details = {"pool_score": pool_score(pool, tuned, metric)}
   if history and "loss" in history[-1]:
     details["loss"] = history[-1]["loss"]
   result = dict(weights)
@@ -232,25 +253,26 @@ def _optimised(method, pool, weights, seed):
   return result, details
 
 
-def _online(decode, references, method, state, config, seed) -> Memory:
+def _online(decode, references, method, state, config, seed) -> LearnerMemory:
   """Goes through all sentences once, in batches; what is known then."""
   rng = np.random.default_rng(_round_seed(seed, state.round))
   order = rng.permutation(len(references))
-  memory = state.memory or Memory(weights=dict(state.weights))
+  memory = state.memory or LearnerMemory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])
     pool = make_pool(decode(memory.weights, batch))
     refs = [references[number] for number in batch.tolist()]
     pool = with_statistics(pool, refs, [config.metric])
     part_seed = _round_seed(seed, state.round, part + 1)
-    memory = _learnt(method, pool, memory, config, part_seed)
+    memory = _learnt(method, pool, memory, state.initial, config, part_seed)
   return memory
 
 
-def _learnt(method, pool, memory, config, seed) -> Memory:
+def _learnt(method, pool, memory, initial, config, seed) -> LearnerMemory:
   """What is known after a batch."""
   if method.passes is None:
-    return Memory(weights=_optimised(method, pool, memory.weights, seed)[0])
+    weights, _ = _optimised(method, pool, memory.weights, initial, seed)
+    return LearnerMemory(weights=weights)
   settings = dataclasses.replace(method.config, passes=config.batch_passes)
   learner = memory.recall(pool.names)
   for _ in method.passes(pool, learner, settings, seed):
@@ -272,6 +294,7 @@ def to_arrays(state: LoopState) -> dict[str, np.ndarray]:
   facts = {
     "round": state.round,
     "weights": state.weights,
+    "initial": state.initial,
     "best_weights": state.best_weights,
     "best_score": state.best_score,
     "history": list(state.history),
@@ -317,5 +340,38 @@ def from_arrays(arrays: Mapping[str, np.ndarray]) -> LoopState:
     )
   facts["history"] = tuple(facts["history"])
   if facts["memory"] is not None:
-    facts["memory"] = Memory(**facts["memory"])
+    facts["memory"] = LearnerMemory(**facts["memory"])
   return LoopState(candidates=candidates, **facts)
+
+
+def save(
+  store: Store, state: LoopState, *, prefix: str, notes: Any = None
+) -> None:
+  """Keeps a state; the one before is forgotten only when this one is whole.
+
+  Args:
+    store: where to.
+    state: after a round.
+    prefix: tells several runs in one store apart.
+    notes: JSON, kept beside it.
+  """
+  values = {**to_arrays(state), "notes": {"notes": notes}}
+  store.put(f"{prefix}{state.round}", values)
+  store.drop(f"{prefix}{state.round - 1}")
+
+
+def restore(
+  store: Store, *, prefix: str, rounds: int
+) -> tuple[LoopState, Any] | None:
+  """Returns the last state and its notes, or None if there is none.
+
+  Args:
+    store: see `save`.
+    prefix: see `save`.
+    rounds: T; a run has at most T + 1 states.
+  """
+  for number in range(rounds + 1, 0, -1):
+    values = store.get(f"{prefix}{number}")
+    if values is not None:
+      return from_arrays(values), values["notes"]["notes"]
+  return None

@@ -24,7 +24,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
 from jaxmt.tune import gradient_config, options
-from jaxmt.tune.learner import Learner
+from jaxmt.tune.learning import Learner
 from jaxmt.tune.lists import mert, mira, online, pro, rampion
 
 Result = tuple[np.ndarray, list[dict]]
@@ -56,6 +56,9 @@ class Method:
     explores: whether `config` has a field `explore`, see `Chooser`.
     on_devices: whether `config` has a field `devices`: the number of devices
       that sentences are spread over.
+    centred: whether `optimise` takes the keyword argument `centre`, the weights
+      that its regulariser pulls to. In a loop these are the weights before the
+      first round, not those that the round starts from.
     inner: the method that this one wraps, or None.
   """
 
@@ -65,6 +68,7 @@ class Method:
   passes: Passes | None = None
   explores: bool = False
   on_devices: bool = False
+  centred: bool = False
   inner: "Method | None" = None
 
 
@@ -136,35 +140,41 @@ def find(name: str, *, space: str = KBEST) -> Method:
       config=gradient_config.from_loss(name),
       explores=True,
       on_devices=True,
+      centred=True,
     )
   raise InputError(f"no method '{name}'; there are: {', '.join(names())}")
 
 
 def _loss_on_forests(name: str) -> Method:
-  from jaxmt.tune.forests import forest_loss_config
+  from jaxmt.tune import gradient_config
 
   return Method(
     optimise=_minimise_on_forests,
-    config=forest_loss_config.from_loss(name),
+    config=gradient_config.forest_from_loss(name),
     needs=FORESTS,
     explores=True,
+    centred=True,
   )
 
 
-def _minimise_on_forests(*arguments) -> Result:
+def _minimise_on_forests(*arguments, **options) -> Result:
   from jaxmt.tune.forests import forest_loss  # imports JAX and the decoder
 
-  return forest_loss.optimise(*arguments)
+  return forest_loss.optimise(*arguments, **options)
 
 
-def _minimise(*arguments) -> Result:
+def _minimise(*arguments, **options) -> Result:
   from jaxmt.tune.lists import gradient  # imports JAX
 
-  return gradient.optimise(*arguments)
+  return gradient.optimise(*arguments, **options)
 
 
 def run(
-  method: Method, lists: CandidateLists, weights: np.ndarray, seed: int
+  method: Method,
+  lists: CandidateLists,
+  weights: np.ndarray,
+  seed: int,
+  centre: np.ndarray | None = None,
 ) -> Result:
   """Tunes weights: `(weights, history)`.
 
@@ -173,8 +183,11 @@ def run(
     lists: with statistics of the method's metric.
     weights: where to start, float64 `[D + F]`.
     seed: of everything random.
+    centre: weights that a regulariser pulls to, `[D + F]`; None: `weights`.
   """
   more: dict[str, Any] = {}
+  if method.centred:
+    more["centre"] = centre
   if method.inner is not None:
     more["inner"] = functools.partial(run, method.inner)
   return method.optimise(lists, weights, method.config, seed, **more)
@@ -200,8 +213,8 @@ def forest_density(method: Method) -> float | None:
 
   0 stands for all edges, None for a method that needs no forests.
   """
-  own = innermost(method)
-  return own.config.density if own.needs == FORESTS else None
+  inner = innermost(method)
+  return inner.config.density if inner.needs == FORESTS else None
 
 
 def settings(method: Method) -> dict[str, Any]:
@@ -269,7 +282,60 @@ def _register_own() -> None:
     ("ramp3", rampion.RampionConfig(form=3)),
   ):
     register(
-      name, Method(optimise=rampion.optimise, config=config, explores=True)
+      name,
+      Method(
+        optimise=rampion.optimise, config=config, explores=True, centred=True
+      ),
+    )
+
+
+def _register_thesis() -> None:
+  """Registers the learners of Gimpel (2012), section 3.4, as printed.
+
+  Algorithm 1 minimises hard ramps, Algorithm 2 soft ramps and risk: sentence by
+  sentence in order, with a fixed rate of 1e-4, a pull of C = 1 to the weights
+  before the first round, BLEU+1 with one added to all orders, and the last
+  iterate as the result of a round. The thesis decodes 20 rounds of 500-best
+  lists from weights of the size of Moses' defaults, and returns the round of
+  the best BLEU, as the loop does.
+  """
+  shared: dict[str, Any] = {"costs": "bleu+1-all", "rate": 1e-4, "last": True}
+  for form, scale in ((1, 1.0), (2, 1.0), (3, 10.0)):
+    config = rampion.RampionConfig(
+      form=form, cost_scale=scale, rounds=10, passes=5, pull=1.0, **shared
+    )
+    register(
+      f"thesis-ramp{form}",
+      Method(
+        optimise=rampion.optimise, config=config, explores=True, centred=True
+      ),
+    )
+  for name, scale in (
+    ("softramp1", 1.0),
+    ("softramp2", 20.0),
+    ("softramp3", 10.0),
+    ("risk", 20.0),
+  ):
+    settings = gradient_config.from_loss(
+      name,
+      cost_scale=scale,
+      optimizer="sgd",
+      passes=50,
+      batch_size=1,
+      pull=1.0,
+      shuffle=False,
+      start_scale=0.0,
+      **shared,
+    )
+    register(
+      f"thesis-{name}",
+      Method(
+        optimise=_minimise,
+        config=settings,
+        explores=True,
+        on_devices=True,
+        centred=True,
+      ),
     )
 
 
@@ -309,6 +375,7 @@ def _forest_rampion(form: int, rate: float) -> Method:
     config=forest_rampion.ForestRampionConfig(form=form, rate=rate),
     needs=FORESTS,
     explores=True,
+    centred=True,
   )
 
 
@@ -330,4 +397,5 @@ def _register_on_forests() -> None:
 
 
 _register_own()
+_register_thesis()
 _register_on_forests()

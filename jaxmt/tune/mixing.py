@@ -9,12 +9,14 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists, take_sentences
 from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
+from jaxmt.tune.learning import Chooser
 from jaxmt.tune.methods import Method
 from jaxmt.tune.pool import find_metric, split_sparse
 
+# (lists, weights, seed, centre) -> (weights, history)
 Tune = Callable[
-  [CandidateLists, np.ndarray, int], tuple[np.ndarray, list[dict]]
+  [CandidateLists, np.ndarray, int, np.ndarray | None],
+  tuple[np.ndarray, list[dict]],
 ]
 
 
@@ -24,7 +26,7 @@ class MixingConfig:
 
   Attributes:
     metric: what the mixed weights are scored by.
-    shards: sentences are dealt out to so many.
+    shards: number of parts that sentences are dealt out to.
     rounds: 1 mixes once at the end; more start again from the mixture.
     keep: sparse features kept after each mixing, those whose column of shard
       weights has the largest norm; 0 keeps all.
@@ -59,6 +61,7 @@ def wrap(method: Method, *, metric: str, **settings: Any) -> Method:
     optimise=optimise,
     config=MixingConfig(metric=metric, **settings),
     explores=True,
+    centred=True,
     inner=method,
   )
 
@@ -93,11 +96,13 @@ def optimise(
   seed: int,
   *,
   inner: Tune,
+  centre: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[dict]]:
   """Runs `inner` on shards of the pool and mixes their weights.
 
   Shard s holds the sentences s, s + shards, ... The mixture does not depend on
-  the number of threads.
+  the number of threads. Regularisers pull to `centre`, in all rounds the
+  weights to start from unless it is given.
   """
   pool, place = split_sparse(pool)
   shards = max(1, min(config.shards, pool.sentences))
@@ -106,13 +111,14 @@ def optimise(
     for s in range(shards)
   ]
   current = np.array(weights, np.float64)[place]
+  centre = current if centre is None else centre[place]
   chooser = Chooser(pool, current, config.metric, explore=config.explore)
   for number in range(config.rounds):
     begin = current
 
     def work(shard: int, begin=begin, number=number) -> np.ndarray:
       shard_seed = seed + 1000003 * number + shard
-      return inner(parts[shard], begin, shard_seed)[0]
+      return inner(parts[shard], begin, shard_seed, centre)[0]
 
     with concurrent.futures.ThreadPoolExecutor(
       config.threads or None

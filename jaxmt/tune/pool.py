@@ -1,4 +1,4 @@
-"""The pool: all candidates seen so far, what tuning works on.
+"""The pool: all candidates seen so far, what tuning works on, and its scores.
 
 B: sentences. N: candidates of all sentences. D: dense features. F: sparse
 features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
@@ -12,7 +12,7 @@ import numpy as np
 from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import selection, sparse
-from jaxmt.metrics import base, registry, text
+from jaxmt.metrics import base, links, registry, text
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
 
@@ -138,7 +138,7 @@ def _first_of_kind(sentence, text_ids, ids, values, offsets):
     size *= 2
   mask = np.uint64(size - 1)
   slots = np.full(size, -1, np.int64)
-  kept = np.ones(total, np.bool_)
+  first = np.ones(total, np.bool_)
   bits = values.view(np.uint64)
   prime = np.uint64(0x9E3779B97F4A7C15)
   for row in range(total):
@@ -154,12 +154,12 @@ def _first_of_kind(sentence, text_ids, ids, values, offsets):
         and text_ids[other] == text_ids[row]
         and _same(ids, values, offsets, row, other)
       ):
-        kept[row] = False
+        first[row] = False
         break
       slot = (slot + np.uint64(1)) & mask
-    if kept[row]:
+    if first[row]:
       slots[slot] = row
-  return kept
+  return first
 
 
 def _split_dense(rows, names, sentence, dense_names):
@@ -196,8 +196,9 @@ def _common(rows, names, sentence) -> tuple[str, ...]:
 
 
 def find_metric(name: str) -> base.Metric:
-  """Returns a metric by name, also sums of several and `ZERO_ONE`."""
-  return ZERO_ONE if name == ZERO_ONE.name else registry.find(name)
+  """Returns a metric by name: of text, sums of several, links, `ZERO_ONE`."""
+  others = {ZERO_ONE.name: ZERO_ONE, **links.METRICS}
+  return others[name] if name in others else registry.find(name)
 
 
 def with_statistics(
@@ -220,7 +221,7 @@ def with_statistics(
     raise ValueError(
       f"{pool.sentences} sentences, references of {len(references)}"
     )
-  found = dict(pool.statistics)
+  statistics = dict(pool.statistics)
   encoded: dict[str, tuple] = {}
   for name in metrics:
     metric = find_metric(name)
@@ -228,13 +229,13 @@ def with_statistics(
       known = text.encode_references(references, unit=metric.unit)
       encoded[metric.unit] = known.references, known.encode(pool.lines)
     refs, hypotheses = encoded[metric.unit]
-    found[name] = metric.statistics(
+    statistics[name] = metric.statistics(
       metric.prepare(refs), hypotheses, pool.sentence
     )
   forests = pool.forests
   if forests is not None:
     forests = forests.bind(references)
-  return dataclasses.replace(pool, statistics=found, forests=forests)
+  return dataclasses.replace(pool, statistics=statistics, forests=forests)
 
 
 def split_sparse(pool: CandidateLists) -> tuple[CandidateLists, np.ndarray]:
@@ -252,9 +253,9 @@ def split_sparse(pool: CandidateLists) -> tuple[CandidateLists, np.ndarray]:
   dense = [name for name in stored if ":" not in name]
   if len(dense) == len(stored):
     return pool, np.arange(len(pool.names))
-  made = make_pool(pool, dense_names=dense)
+  split = make_pool(pool, dense_names=dense)
   place = {name: number for number, name in enumerate(pool.names)}
-  return made, np.array([place[name] for name in made.names])
+  return split, np.array([place[name] for name in split.names])
 
 
 def summarised(
@@ -280,3 +281,101 @@ def summarised(
     sparse=sparse.empty(len(pool)),
     names=pool.names[:width] + names,
   )
+
+
+def scores(pool: CandidateLists, weights: np.ndarray) -> np.ndarray:
+  """Returns the model score of each candidate, float64 `[N]`."""
+  width = pool.dense.shape[1]
+  if len(weights) != len(pool.names):
+    raise ValueError(f"{len(weights)} weights, {len(pool.names)} features")
+  total = _dense_scores(pool.dense, np.asarray(weights, np.float64))
+  if len(pool.sparse.ids):
+    total += sparse.dot(pool.sparse, weights[width:])
+  return total
+
+
+@njit
+def _dense_scores(dense, weights):
+  """`dense @ weights`: rows this short are slower through BLAS."""
+  out = np.zeros(dense.shape[0], np.float64)
+  for row in range(dense.shape[0]):
+    total = 0.0
+    for column in range(dense.shape[1]):
+      total += dense[row, column] * weights[column]
+    out[row] = total
+  return out
+
+
+def best(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+  """Returns the first highest candidate of each non-empty list; int64."""
+  return _best(np.asarray(values, np.float64), offsets)
+
+
+@njit
+def _best(values, offsets):
+  out = np.empty(len(offsets) - 1, np.int64)
+  count = 0
+  for row in range(len(offsets) - 1):
+    if offsets[row] == offsets[row + 1]:
+      continue
+    top = offsets[row]
+    for place in range(offsets[row] + 1, offsets[row + 1]):
+      if values[place] > values[top]:
+        top = place
+    out[count] = top
+    count += 1
+  return out[:count]
+
+
+def backward(pool: CandidateLists, slopes: np.ndarray) -> np.ndarray:
+  """Returns the gradient in the weights, given that in the scores.
+
+  Args:
+    pool: N candidates.
+    slopes: d loss / d score of each candidate, `[N]`.
+
+  Returns:
+    float64 `[D + F]`.
+  """
+  width = pool.dense.shape[1]
+  out = np.zeros(len(pool.names), np.float64)
+  _backward(
+    pool.dense,
+    pool.sparse.ids,
+    pool.sparse.values,
+    pool.sparse.offsets,
+    np.asarray(slopes, np.float64),
+    out[:width],
+    out[width:],
+  )
+  return out
+
+
+@njit
+def _backward(dense, ids, values, offsets, slopes, out, thin):
+  for row in range(len(slopes)):
+    slope = slopes[row]
+    if slope == 0.0:
+      continue
+    for column in range(dense.shape[1]):
+      out[column] += slope * dense[row, column]
+    for place in range(offsets[row], offsets[row + 1]):
+      thin[ids[place]] += slope * values[place]
+
+
+def pool_score(pool: CandidateLists, weights: np.ndarray, metric: str) -> float:
+  """Returns the corpus score of the best candidates under `weights`."""
+  chosen = best(scores(pool, weights), pool.offsets)
+  total = pool.statistics[metric][chosen].sum(0, dtype=np.float64)
+  return float(find_metric(metric).corpus_score(total))
+
+
+def sentence_costs(pool: CandidateLists, metric: str) -> np.ndarray:
+  """Returns each candidate's sentence-level error, float64 `[N]`.
+
+  `1 - score` for metrics where higher is better, the score for error rates.
+  BLEU's sentence form is BLEU+1.
+  """
+  kind = find_metric("bleu+1" if metric == "bleu" else metric)
+  values = np.asarray(kind.sentence_score(pool.statistics[metric]), np.float64)
+  return 1.0 - values if kind.higher_is_better else values

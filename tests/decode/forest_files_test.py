@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmt.decode import forest_files, kbest, portable_forest
+from jaxmt.decode import forest_files, portable_forest, translation_forest
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import log_totals, select
 from jaxmt.text import files
@@ -97,7 +97,7 @@ def test_moses_folder(tmp_path, seed, order, arity):
   totals = log_totals(got.forest)
   known = log_totals(want.forest)
   np.testing.assert_allclose(totals, known[rank], atol=1e-4)
-  found = kbest.best(model, source, want.forest, size=30)
+  found = translation_forest.kbest(model, source, want.forest, size=30)
   sorted_want = portable_forest.select(want, rank)
   for row, old in enumerate(rank.tolist()):
     ours = strings(got, row)
@@ -220,7 +220,7 @@ def test_bad_files(tmp_path):
     (b"{}\n", "jaxmt forest"),
     (b"\xff\xfe\n", "UTF-8"),
     (b'{"format": "jaxmt forest", "version": 9}\n', "version 9"),
-    (b"PK\x03\x04 rubbish", "npz"),
+    (b"PK\x03\x04 rubbish", "damaged"),
     (gzip.compress(b"[1]\n"), "no JSON object"),
   ):
     with files.atomic_writer(path) as out:

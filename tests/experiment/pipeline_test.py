@@ -63,17 +63,21 @@ def test_a_finished_stage_is_not_redone(tmp_path):
   assert again.stderr.count("reused") == 2
 
 
-@pytest.mark.parametrize("damage", ["truncate", "change", "remove", "manifest"])
+@pytest.mark.parametrize(
+  "damage", ["truncate", "change", "remove", "manifest", "name in manifest"]
+)
 def test_a_damaged_artefact_is_said_and_made_again(tmp_path, damage):
   run_killable(tmp_path)
   expected = final_files(tmp_path)
   (folder,) = (tmp_path / "artefacts").glob("numbers-*")
-  file = folder / ("manifest.json" if damage == "manifest" else "values.npy")
+  file = folder / ("manifest.json" if "manifest" in damage else "values.npy")
   data = file.read_bytes()
   if damage == "remove":
     file.unlink()
   elif damage == "change":
     file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+  elif damage == "name in manifest":  # one flipped bit
+    file.write_bytes(data.replace(b'"seconds"', b'"secondr"'))
   else:
     file.write_bytes(data[: len(data) // 2])
   again = run_killable(tmp_path)

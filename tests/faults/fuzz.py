@@ -1,200 +1,46 @@
-"""Feeds damaged files to every reader; run with NUMBA_BOUNDSCHECK=1.
+"""Feeds damaged files to every reader of `readers.py`.
 
-    python fuzz.py COUNT SEED [READER ...]
+    NUMBA_BOUNDSCHECK=1 python -m tests.faults.fuzz COUNT SEED [READER ...]
+    python -m tests.faults.fuzz guided COUNT SEED FOLDER [READER ...]
 
 A reader may return, or raise `InputError` with one line; anything else is a
-finding. Inputs are mutations of a corpus of valid files, to which every input
-is added that ends in a new way (another message, or acceptance): the pool
-moves towards what is nearly right. Prints one JSON line: inputs, how many were
-accepted and how many endings were seen for each reader, and the findings.
+finding.
+
+The first form mutates valid files; every input that ends in a new way (another
+message, or acceptance) is added to those: the pool moves towards what is nearly
+right. FUZZ_CORPUS names a folder of the second form to start from.
+
+The second form is guided by coverage and needs the package atheris. Kernels run
+as Python (NUMBA_DISABLE_JIT), so that their branches count too; inputs that
+reach something new are kept in FOLDER/READER, for the first form to try with
+the compiled kernels.
+
+Prints one JSON line: inputs, how many were accepted and how many endings were
+seen for each reader, and the findings.
 """
 
+import contextlib
 import json
 import os
 import pathlib
 import random
 import re
+import subprocess
 import sys
 import tempfile
-import zlib
+import warnings
 
 import numpy as np
 
-from jaxmt.decode import forest_files
-from jaxmt.errors import InputError
-from jaxmt.features import weights
-from jaxmt.grammar import formats, native, validation
-from jaxmt.lm import arpa_read
-from jaxmt.lm import tables as lm_tables
-from jaxmt.text import bitext, files, links, trees, vocabulary
-from jaxmt.tune.formats import kbest_files, mert_data
+if sys.argv[1:2] == ["one"]:  # in a process of `guided`: before the readers
+  import atheris
 
-_ARPA = """\\data\\
-ngram 1=4
-ngram 2=2
-ngram 3=1
-
-\\1-grams:
--1\t<s>\t-0.5
--0.5\t</s>
--0.7\ta\t-0.25
--2\t<unk>
-
-\\2-grams:
--0.25\t<s> a\t-0.125
--0.5\ta a
-
-\\3-grams:
--0.125\t<s> a a
-
-\\end\\
-"""
-_FOREST = {
-  "format": "jaxmt forest",
-  "version": 1,
-  "features": ["f"],
-  "weights": {"f": 1.0},
-  "labels": ["X"],
-}
-_SENTENCE = {
-  "sentence": 0,
-  "edges": [1, 1],
-  "begin": [0, 0],
-  "end": [1, 1],
-  "label": [0, 0],
-  "rank": [0, 0],
-  "rule": [0, 1],
-  "score": [0.5, 1.0],
-  "lm": [0.0, 0.0],
-  "matched": [0, 0],
-  "mismatched": [0, 0],
-  "tails": [[], [0]],
-  "target": [["a"], [-1, "b"]],
-  "features": [[1.0], [2.0]],
-}
-_MOSES_GRAPH = """# target ||| features ||| source-covered
-2 2
-1
-a ||| f=1 ||| 1
-1
-[0] b ||| f=2 g=1 ||| 2
-"""
-
-
-def _table(path, dialect):
-  """Reads a table; what was read keeps every promise."""
-  validation.validate(formats.read(path, dialect))
-
-
-def _moses_forest(path):
-  with tempfile.TemporaryDirectory() as folder:
-    pathlib.Path(folder, "0").write_bytes(pathlib.Path(path).read_bytes())
-    forest_files.read(folder)
-
-
-def _native(path):
-  """Reads a table whose files were changed behind matching checksums."""
-  with tempfile.TemporaryDirectory() as folder:
-    data = pathlib.Path(path).read_bytes()
-    entries = {}
-    for part in data.split(b"\0FILE\0")[1:]:
-      name, _, content = part.partition(b"\0")
-      name = re.sub(r"[^a-z_.]", "", name.decode("latin-1"))[:40] or "x"
-      if name.strip("."):
-        pathlib.Path(folder, name).write_bytes(content)
-        crc = zlib.crc32(content)
-        entries[name] = {"bytes": len(content), "crc32": crc}
-    manifest = {**native.META, "files": entries}
-    pathlib.Path(folder, "manifest.json").write_text(json.dumps(manifest))
-    native.read(folder)
-
-
-def _native_seed():
-  from tests.grammar import validation_test
-
-  with tempfile.TemporaryDirectory() as folder:
-    path = os.path.join(folder, "t")
-    native.write(path, validation_test.sample())
-    names = sorted(set(os.listdir(path)) - {"manifest.json"})
-    return b"".join(
-      b"\0FILE\0%s\0%s" % (name.encode(), pathlib.Path(path, name).read_bytes())
-      for name in names
-    )
-
-
-def _read_lines(function):
-  return lambda path: function(files.read_lines(path), path=path)
-
-
-def _text(path):
-  lines = bitext.read_parallel([path, path])[0]
-  words = vocabulary.build([lines])
-  vocabulary.decode(words, vocabulary.encode(words, lines))
-
-
-def _trees(path):
-  lines = files.read_lines(path)
-  found = trees.parse_trees(lines, path=path)
-  assert len(trees.format_trees(found)) == len(lines)
-
-
-READERS = {
-  "text": (_text, ["a b c\n\nd  e\n", "的 中文\u3000x\x85\n"]),
-  "links": (_read_lines(links.parse_links), ["0-0 1-2\n\n3-1 0-5\n"]),
-  "trees": (_trees, ["(S (NP (N a) (N b)) (V c))\n()\n( (S (A -LRB-)) )\n"]),
-  "weights": (
-    _read_lines(weights.parse_weights),
-    ["a 1\nb= 2 3\n# c\n[x]\nd = 4e-1\n"],
-  ),
-  "kbest": (
-    lambda path: kbest_files.parse_kbest(files.read_bytes(path), path=path),
-    [
-      "0 ||| a b ||| f=1 g=2e1 ||| -1\n1 ||| c ||| f= 1 2 ||| 0\n",
-      "0 ||| a ||| -1 ||| f=1 g=2\n",
-    ],
-  ),
-  "mert": (
-    _read_lines(mert_data.parse_features),
-    ["FEATURES_TXT_BEGIN_0 0 1 2 a b\n1 2\nFEATURES_TXT_END_0\n"],
-  ),
-  "arpa": (
-    lambda path: lm_tables.build_tables(arpa_read.read_arpa(path)),
-    [_ARPA],
-  ),
-  "cdec": (
-    lambda path: _table(path, "cdec"),
-    [
-      "[X] ||| a [X,1] b ||| [X,1] c ||| p=0.5 q=1 ||| 0-1 2-1\n",
-      "[S] ||| [S,1] [X,2] ||| [1] [2] ||| Glue=1\n",
-      "(X (A a) (NP (B b) [NN])) ||| [1] c ||| p=1 ||| 0-1\n",
-    ],
-  ),
-  "moses": (
-    lambda path: _table(path, "moses"),
-    [
-      "a [X][X] [X] ||| [X][X] b [X] ||| 0.5 0.25 ||| 1-0 ||| 3 2 1\n",
-      "a b ||| c ||| 0.5 0.1 ||| 0-0 ||| 1 1 1 ||| s 1 t -0.5\n",
-      "<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n",
-    ],
-  ),
-  "joshua": (
-    lambda path: _table(path, "joshua"),
-    ["[X] ||| a [X,1] ||| [X,1] b ||| 0.5 p=1 ||| 0-1\n"],
-  ),
-  "travatar": (
-    lambda path: _table(path, "travatar"),
-    [
-      's ( np ( "a" ) x0:vp ) ||| x0:vp "b" @ s ||| p=1 ||| 1 1 1 ||| 0-1\n',
-      '"a" x0:X @ X ||| x0:X "b" @ X ||| p=0.5 ||| 3 3 3 ||| 0-1\n',
-    ],
-  ),
-  "forest": (
-    forest_files.read,
-    [json.dumps(_FOREST) + "\n" + json.dumps(_SENTENCE) + "\n"],
-  ),
-  "moses_forest": (_moses_forest, [_MOSES_GRAPH]),
-  "native": (_native, []),
-}
+  instrumented = atheris.instrument_imports(include=["jaxmt"])
+else:
+  instrumented = contextlib.nullcontext()
+with instrumented:
+  from jaxmt.errors import InputError
+  from tests.faults import readers
 
 _TOKENS = [
   b" ",
@@ -202,6 +48,7 @@ _TOKENS = [
   b"\n\n",
   b"\xc2\x85",
   b"9" * 30,
+  b"9" * 5000,
   *b"||| \t ( ) [ ] = - , 0 -1 1 e E . nan inf 1e999 \xff \xc2 \x00".split(),
   *b"[X,1] [X,9] [1] [9] [X][X] (X x0:X <s> </s>".split(),
   *b"-2147483649 2147483648 99999999999".split(),
@@ -246,20 +93,33 @@ def ending(reader, path: str) -> tuple[str, bool]:
     return f"{type(error).__name__}: {error}"[:300], False
 
 
+def _first_pool(name: str) -> list[bytes]:
+  """Valid inputs, and those that guided fuzzing has kept."""
+  pool = readers.seeds(name)
+  folder = os.environ.get("FUZZ_CORPUS")
+  if folder and os.path.isdir(f"{folder}/{name}"):
+    kept = sorted(pathlib.Path(folder, name).iterdir())
+    pool += [path.read_bytes() for path in kept]
+  return pool
+
+
 def fuzz(name: str, count: int, seed: int) -> dict:
-  """Feeds `count` inputs to a reader."""
-  reader, texts = READERS[name]
-  pool = [text.encode() for text in texts] or [_native_seed()]
-  rng = random.Random(f"{seed} {name}")
+  """Feeds `count` inputs to a reader, those of the first pool first."""
+  reader = readers.READERS[name][0]
+  pool = _first_pool(name)
+  valid, rng = len(readers.seeds(name)), random.Random(f"{seed} {name}")
   seen, accepted, findings = set(), 0, []
-  with tempfile.TemporaryDirectory() as folder:
+  with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
     path = os.path.join(folder, "input")
-    for number, data in enumerate(pool):
+    for number, data in enumerate(pool[:valid]):
       pathlib.Path(path).write_bytes(data)
       if ending(reader, path) != ("", True):
         raise RuntimeError(f"{name}: bad seed {number}: {ending(reader, path)}")
-    for _ in range(count):
+    given = pool[valid:]
+    for number in range(count):
       data = mutate(rng.choice(pool), rng, pool)
+      if number < len(given):
+        data = given[number]
       pathlib.Path(path).write_bytes(data)
       how, right = ending(reader, path)
       accepted += how == ""
@@ -267,7 +127,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
         findings.append({"reader": name, "how": how, "input": repr(data)})
       if how not in seen or (how == "" and rng.random() < 0.05):
         seen.add(how)
-        if len(pool) < 500 and len(data) < 4000:
+        if len(pool) < 2000 and len(data) < 4000:
           pool.append(data)
   return {
     "inputs": count,
@@ -277,8 +137,80 @@ def fuzz(name: str, count: int, seed: int) -> dict:
   }
 
 
-if __name__ == "__main__":
+def _scratch() -> str | None:
+  """Memory that looks like a disk, if there is any."""
+  return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
+def guided(name: str, count: int, seed: int, base: str) -> dict:
+  """Feeds `count` inputs to a reader, led by what they cover."""
+  folder = pathlib.Path(base, name)
+  folder.mkdir(parents=True, exist_ok=True)
+  facts = pathlib.Path(base, f"{name}.json")
+  facts.unlink(missing_ok=True)
+  done = subprocess.run(
+    [
+      *(sys.executable, "-m", "tests.faults.fuzz", "one", name, str(facts)),
+      *(f"-runs={count}", f"-seed={seed + 1}", "-max_len=3000"),
+      *("-timeout=30", "-rss_limit_mb=2500", "-verbosity=0", str(folder)),
+    ],
+    env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    capture_output=True,
+    text=True,
+  )
+  if not facts.is_file():
+    raise RuntimeError(done.stderr[-3000:])
+  found = json.loads(facts.read_text())
+  if done.returncode:  # a crash, an endless loop, too much memory
+    how = " ".join(done.stderr.split())[-400:]
+    found["findings"].append({"reader": name, "how": how, "input": ""})
+  return found
+
+
+def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
+  """Runs atheris in this process, which it ends."""
+  reader = readers.READERS[name][0]
+  folder = pathlib.Path(flags[-1])
+  for number, data in enumerate(readers.seeds(name)):
+    (folder / f"seed{number}").write_bytes(data)
+  path = tempfile.mkdtemp(dir=_scratch()) + "/input"
+  seen: set[str] = set()
+  found = {"inputs": 0, "accepted": 0, "endings": 0, "findings": []}
+
+  def one(data: bytes) -> None:
+    pathlib.Path(path).write_bytes(data)
+    how, right = ending(reader, path)
+    found["inputs"] += 1
+    found["accepted"] += how == ""
+    new = how not in seen
+    seen.add(how)
+    found["endings"] = len(seen)
+    if not right and new and len(found["findings"]) < 20:
+      found["findings"].append(
+        {"reader": name, "how": how, "input": repr(data)}
+      )
+    if new or found["inputs"] % 500 == 0:
+      pathlib.Path(facts).write_text(json.dumps(found))
+
+  atheris.Setup([sys.argv[0], *flags], one)
+  atheris.Fuzz()
+
+
+def main(arguments: list[str]) -> None:
+  """Runs one of the forms."""
   np.seterr(all="ignore")
-  names = sys.argv[3:] or list(READERS)
-  found = {n: fuzz(n, int(sys.argv[1]), int(sys.argv[2])) for n in names}
-  print(json.dumps(found))
+  warnings.simplefilter("ignore")
+  if arguments[0] == "one":
+    _fuzz_one(arguments[1], arguments[2], arguments[3:])
+  elif arguments[0] == "guided":
+    count, seed, base = int(arguments[1]), int(arguments[2]), arguments[3]
+    names = arguments[4:] or list(readers.READERS)
+    print(json.dumps({n: guided(n, count, seed, base) for n in names}))
+  else:
+    count, seed = int(arguments[0]), int(arguments[1])
+    names = arguments[2:] or list(readers.READERS)
+    print(json.dumps({name: fuzz(name, count, seed) for name in names}))
+
+
+if __name__ == "__main__":
+  main(sys.argv[1:])

@@ -14,9 +14,11 @@ import shutil
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
+from jaxmt.experiment import pipeline
 from jaxmt.runtime import checkpoint
 from jaxmt.text import array_folder, files
 from tests.reference import killable
@@ -165,6 +167,104 @@ def test_processes_on_one_store_agree(tmp_path, whole):
     found = (tmp_path / str(number) / "results.json").read_bytes()
     assert found == expected
   assert len(list((tmp_path / "store").glob("numbers-*"))) == 1
+
+
+_STAGES = ("first", "second", "third", "fourth")
+_hold = {"stage": ""}
+
+
+def _pause(stage: str) -> None:
+  """The process stops, in the stage in which it is told to."""
+  if _hold["stage"] == stage:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def first(config):
+  _pause("first")
+  return {"values": np.arange(config)}
+
+
+def second(config, values):
+  _pause("second")
+  return {"values": np.asarray(values["values"]) * config}
+
+
+def third(config, values, partial):
+  half = partial.get("half")
+  if half is None:
+    half = {"values": np.asarray(values["values"]) + config}
+    partial.put("half", half)
+  _pause("third")
+  return {"values": np.asarray(half["values"]) * 2}
+
+
+def fourth(config, values):
+  _pause("fourth")
+  return {"total": int(np.sum(values["values"])) + config}
+
+
+def run_stages(workdir: pathlib.Path, store: pathlib.Path, factor: int) -> None:
+  """A pipeline of four stages, the first of which any factor shares."""
+  with pipeline.open_run(str(workdir), config={}, store=str(store)) as run:
+    made = run.stage("first", first, config=5)
+    made = run.stage("second", second, config=factor, values=made)
+    made = run.stage("third", third, config=1, resumable=True, values=made)
+    done = run.stage("fourth", fourth, config=0, values=made)
+    run.write_json("results.json", done.value["total"])
+
+
+def start(hold: str, *arguments) -> int:
+  child = os.fork()
+  if child == 0:
+    try:
+      _hold["stage"] = hold
+      run_stages(*arguments)
+      os._exit(0)
+    finally:
+      os._exit(1)
+  return child
+
+
+def go_on(child: int) -> None:
+  """Lets a process run to its end, wherever it stops."""
+  while True:
+    _, status = os.waitpid(child, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+      assert os.waitstatus_to_exitcode(status) == 0
+      return
+    os.kill(child, signal.SIGCONT)
+
+
+@pytest.mark.parametrize("factor", [3, 7])
+@pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL])
+def test_two_processes_in_every_pair_of_stages(tmp_path, end, factor):
+  """One stops, or is killed, in a stage while the other is in any.
+
+  With another factor they share the first stage alone; with the same one, the
+  other process waits for what the first is making.
+  """
+  for one in _STAGES:
+    for other in _STAGES:
+      base = tmp_path / f"{one}-{other}"
+      store = base / "store"
+      held = start(one, base / "a", store, 3)
+      assert os.WIFSTOPPED(os.waitpid(held, os.WUNTRACED)[1])
+      second_one = start(other, base / "b", store, factor)
+      time.sleep(0.02)
+      os.kill(held, end)
+      go_on(second_one)
+      if end == signal.SIGCONT:
+        go_on(held)
+      else:
+        os.waitpid(held, 0)
+        go_on(start("", base / "a", store, 3))
+      for name, scale in (("a", 3), ("b", factor)):
+        total = int((base / name / "results.json").read_text())
+        assert total == sum(2 * (scale * n + 1) for n in range(5))
+      sizes = {s: len(list(store.glob(f"{s}-*"))) for s in _STAGES}
+      many = 1 if factor == 3 else 2
+      assert sizes == dict(zip(_STAGES, (1, many, many, many), strict=True))
+      assert not list((store / ".partial").iterdir())
 
 
 def test_folders_that_cannot_be_written_are_named(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxmt.decode import candidate_lists
 from jaxmt.features import selection, sparse, string_templates
-from jaxmt.tune import pool, pool_scores
+from jaxmt.tune import pool
 from tests.features.sparse_test import build
 from tests.tune import small_pool
 
@@ -39,8 +39,8 @@ def test_summary_features_keep_the_scores():
   folded = pool.summarised(made, weights, groups)
   assert folded.names[4:] == ("summary_0", "summary_1", "summary_2")
   np.testing.assert_allclose(
-    pool_scores.scores(folded, np.concatenate([weights[:4], np.ones(3)])),
-    pool_scores.scores(made, weights),
+    pool.scores(folded, np.concatenate([weights[:4], np.ones(3)])),
+    pool.scores(made, weights),
   )
 
 
@@ -52,5 +52,5 @@ def test_templates_join_a_pool():
   weights = np.ones(len(wide.names))
   lengths = [len(line.split()) for line in made.lines]
   np.testing.assert_allclose(
-    pool_scores.scores(wide, weights), made.dense.sum(1) + lengths
+    pool.scores(wide, weights), made.dense.sum(1) + lengths
   )

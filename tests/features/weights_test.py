@@ -92,3 +92,34 @@ def test_of_moses_ini_the_weights_and_limits():
   }
   assert weights.moses_limits(lines) == {"span": 20, "pop": 100}
   assert weights.moses_limits(["LM0 1"]) == {}
+
+
+def test_limits_of_moses_that_cannot_be_are_left_alone():
+  for text in ("9" * 5000, "-5", "0", "\u0663", "1e3", ""):
+    for section in ("[max-chart-span]", "[stack]", "[ttable-limit]"):
+      assert weights.moses_limits([section, text]) == {}
+    setting = f"PhraseDictionaryMemory table-limit={text}"
+    assert weights.moses_limits(["[feature]", setting]) == {}
+  assert weights.moses_limits(["[distortion-limit]", "-1"]) == {
+    "distortion": -1
+  }
+
+
+def test_travatar_ini():
+  lines = [
+    "[tm_file]",
+    "rule-table.gz",
+    "[binarize]",
+    "right",
+    "[weight_vals]",
+    "egfp=0.05",
+    "lm=0.3",
+    "",
+    "[pop_limit]",
+    "2000",
+  ]
+  assert weights.parse_weights(lines) == {"egfp": 0.05, "lm": 0.3}
+  assert weights.travatar_binarizer(lines) == "right"
+  assert weights.travatar_binarizer(["a 1"]) == ""
+  with pytest.raises(InputError, match="ini:2: unknown binarisation 'cky'"):
+    weights.travatar_binarizer(["[binarize]", "cky"], path="ini")

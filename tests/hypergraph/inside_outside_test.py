@@ -12,7 +12,7 @@ from hypothesis import strategies
 from jax import test_util
 from jax.sharding import PartitionSpec
 
-from jaxmt.decode.edge_features import edge_features
+from jaxmt.decode.translation_forest import edge_features
 from jaxmt.hypergraph import (
   device_layout,
   inside_outside,
@@ -25,7 +25,7 @@ from tests.reference import forests
 
 K = 5
 TILE = 32
-SIZES = device_layout.Sizes(
+SIZES = device_layout.LayoutSizes(
   nodes=256,
   sentences=4,
   edges=768,

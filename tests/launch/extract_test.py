@@ -173,3 +173,35 @@ def test_bad_flags_are_one_line(tmp_path, corpus, flags, message):
   assert done.returncode == 2
   assert message in done.stderr
   assert len(done.stderr.splitlines()) == 1
+
+
+def test_phrase_tables_come_out(tmp_path, corpus):
+  done = run(*corpus, "--kind=phrase", f"--output={tmp_path / 'G'}")
+  assert done.returncode == 0, done.stderr
+  made = native.read(str(tmp_path / "G"))
+  assert "X -> a b c | x y z" in texts(made)
+  assert "reorder_forward_swap" in made.feature_names
+  done = run(
+    *corpus,
+    "--kind=phrase",
+    "--format=moses",
+    f"--output={tmp_path / 'P.gz'}",
+    f"--reordering={tmp_path / 'R.gz'}",
+  )
+  assert done.returncode == 0, done.stderr
+  lines = gzip.decompress((tmp_path / "P.gz").read_bytes()).decode()
+  assert "a b c ||| x y z ||| 1 1 1 1 ||| 0-0 1-1 2-2 ||| 1 1 1" in lines
+  lines = gzip.decompress((tmp_path / "R.gz").read_bytes()).decode()
+  assert "a b c ||| x y z ||| 0.6 0.2 0.2 0.6 0.2 0.2\n" in lines
+
+
+def test_flags_of_phrase_tables_are_checked(tmp_path, corpus):
+  for flags, cause in [
+    (["--reordering=R"], "needs --kind=phrase"),
+    (["--kind=phrase", "--format=moses"], "--reordering"),
+    (["--kind=phrase", "--format=cdec"], "native or moses"),
+    (["--kind=phrase", "--significance=x"], "significance 'x'"),
+  ]:
+    done = run(*corpus, *flags, f"--output={tmp_path / 'G'}")
+    assert done.returncode == 2 and cause in done.stderr, done.stderr
+    assert not (tmp_path / "G").exists()

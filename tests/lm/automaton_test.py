@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.lm import arpa_read, automaton, host, tables
+from jaxmt.lm import arpa_read, automaton, tables
 from jaxmt.runtime import parallel
 from jaxmt.text import files, ragged, vocabulary
 from tests import util
@@ -108,7 +108,7 @@ def test_n_gram_lengths_equal_kenlm_golden():
     language_models.ids(table, "the dog sees the cat"),
     language_models.ids(table, "a cat sees the dog"),
   ]
-  scores = host.score_text(table, ragged.from_rows(rows))
+  scores = tables.score_text(table, ragged.from_rows(rows))
   assert scores.length.tolist() == [2, 2, 1, 2, 1, 1, 2, 3, 4, 2, 3, 1]
 
 
@@ -129,7 +129,7 @@ def test_scores_equal_kenlm_on_real_text(order, tmp_path):
   scores, unknown = score_sentences(device, encode(table, sentences))
   ids, tokens = vocabulary.intern(sentences)
   known = tables.word_map(table, tokens)
-  on_host = host.score_text(
+  on_host = tables.score_text(
     table, ragged.Ragged(flat=known[ids.flat], offsets=ids.offsets)
   )
   for row, sentence in enumerate(sentences):

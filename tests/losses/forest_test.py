@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import test_util
 
-from jaxmt.hypergraph.device_layout import Sizes
+from jaxmt.hypergraph.device_layout import LayoutSizes
 from jaxmt.losses import corpus, forest, likelihood, margin, ramp
 from tests.reference import forests as reference
 
 # One shape for all cases: a loss is compiled once.
-SIZES = Sizes(
+SIZES = LayoutSizes(
   nodes=32, sentences=6, edges=64, uses=96, edge_tiles=32, use_tiles=32
 )
 SEEDS = range(5)
@@ -233,3 +234,25 @@ def test_the_form_of_a_ramp():
   one = case(0)
   with pytest.raises(ValueError, match="form"):
     forest.ramp(one.packed, one.scores, one.costs, form=4)
+
+
+@pytest.mark.parametrize("name", ["softmax", "risk"])
+def test_gradients_reach_what_computes_the_scores(name):
+  made = reference.random_forest(3)
+  packed = forest.pack(made)
+  rng = np.random.default_rng(0)
+  inputs = rng.normal(size=(made.num_edges, 3)).astype(np.float32)
+  costs = packed.pad(rng.uniform(size=made.num_edges).astype(np.float32))
+  parameters = {
+    "hidden": rng.normal(size=(3, 4)).astype(np.float32),
+    "out": rng.normal(size=4).astype(np.float32),
+  }
+  scorer = lambda p: jnp.tanh(inputs @ p["hidden"]) @ p["out"]
+  loss = jax.jit(
+    lambda p: getattr(forest, name)(packed, packed.pad(scorer(p)), costs)[0]
+  )
+  slopes = jax.grad(loss)(parameters)
+  assert np.abs(slopes["hidden"]).max() > 1e-2
+  test_util.check_grads(
+    loss, (parameters,), order=1, modes=["rev"], atol=2e-2, rtol=2e-2
+  )

@@ -34,6 +34,10 @@ LOSSES = {
   "hinge": (margin.hinge, slow.hinge),
   "perceptron": (margin.perceptron, slow.perceptron),
   "structured_hinge": (margin.structured_hinge, slow.structured_hinge),
+  "slack_rescaled_hinge": (
+    margin.slack_rescaled_hinge,
+    slow.slack_rescaled_hinge,
+  ),
   "structured_perceptron": (
     margin.structured_perceptron,
     slow.structured_perceptron,
@@ -195,6 +199,7 @@ HAND = [
   ("hinge", 1 + 2),
   ("perceptron", 2),
   ("structured_hinge", 4 - 1),
+  ("slack_rescaled_hinge", 1 * (1 + 3 - 1)),
   ("structured_perceptron", 3 - 1),
   ("loss_augmented_hinge", 0),  # hope and fear are both the second
   ("relative_margin", 0),

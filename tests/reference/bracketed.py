@@ -96,3 +96,16 @@ def binarize(tree):
   while len(kids) > 2:
     kids = [("@" + label, kids[:2]), *kids[2:]]
   return label, kids
+
+
+def bar(tree, how):
+  """The tree with nodes of two children at most, new labels barred."""
+  if tree is None or isinstance(tree[1], str):
+    return tree
+  label, kids = tree[0], [bar(kid, how) for kid in tree[1]]
+  while len(kids) > 2:
+    if how == "left":
+      kids = [(label + "'", kids[:2]), *kids[2:]]
+    else:
+      kids = [*kids[:-2], (label + "'", kids[-2:])]
+  return (label, kids)

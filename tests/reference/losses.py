@@ -96,6 +96,14 @@ def structured_hinge(scores, costs):
   return max(plus(scores, costs)) - max(scores[k] for k in cheapest(costs))
 
 
+def slack_rescaled_hinge(scores, costs):
+  good = max(cheapest(costs), key=lambda k: scores[k])
+  return max(
+    (c - costs[good]) * (1 + s - scores[good])
+    for s, c in zip(scores, costs, strict=True)
+  )
+
+
 def structured_perceptron(scores, costs):
   return max(scores) - max(scores[k] for k in cheapest(costs))
 

@@ -59,3 +59,31 @@ def rampion(lists, costs, initial, *, form, rounds, passes, rate, pull):
         w = w + rate * (h[hope] - h[fear])
     out.append(w.copy())
   return out
+
+
+def soft_ramp_sgd(lists, costs, initial, *, loss, passes, rate, pull):
+  """Gimpel's Algorithm 2 and risk without the decoder; the last weights."""
+  w0 = np.array(initial, float)
+  w = w0.copy()
+
+  def expectation(h, values):
+    p = np.exp(values - values.max())
+    return p / p.sum() @ h
+
+  for _ in range(passes):
+    for h, c in zip(lists, costs, strict=True):
+      if not len(h):  # nothing but the regulariser
+        w = w - rate * pull * (w - w0) / len(lists)
+        continue
+      s = h @ w
+      if loss == "risk":
+        p = np.exp(s - s.max())
+        p /= p.sum()
+        step = -(p * (c - p @ c)) @ h
+      else:
+        form = int(loss[-1])
+        hope = expectation(h, s - (c if form in (2, 3) else 0))
+        fear = expectation(h, s + (c if form in (1, 3) else 0))
+        step = hope - fear
+      w = w - rate * pull * (w - w0) / len(lists) + rate * step
+  return w

@@ -69,6 +69,7 @@ def test_rows_show_labels_scores_and_gain():
     "test": "30.50*",
     "gain on test": "+1.50",
     "p": "0.0040",
+    "p (Holm)": "0.0040",
   }
   assert lines[0]["p"] == "" == lines[2]["p"]
   assert lines[2]["test"] == "" == lines[2]["gain on test"]
@@ -132,3 +133,26 @@ def test_curves_leave_out_what_has_not_run():
 def test_bad_layouts_are_input_errors(layout):
   with pytest.raises(InputError, match="LAYOUT"):
     layouts.check(layout, ["base"], "study.py")
+
+
+def test_p_values_are_corrected_for_their_number():
+  # Holm's steps by hand: .01 * 4, .02 * 3, max(.06, .025 * 2), .5 * 1.
+  assert layouts.holm([0.02, 0.5, 0.01, 0.025]) == [0.06, 0.5, 0.04, 0.06]
+  assert layouts.holm([0.6, 0.7]) == [1.0, 1.0]
+  assert layouts.holm([]) == []
+
+
+def test_fallback_shares_stand_beside_scores():
+  layout = {
+    "kind": "rows",
+    "headings": ["system"],
+    "rows": [["primary", "base", "s"], ["forced", "forced", "s"]],
+  }
+
+  def look(entry, system, part, metric):
+    del system, part, metric
+    share = 0.744 if entry == "forced" else None
+    return layouts.Summary(values=(30.0,), fallback=share)
+
+  first, second = layouts.rows(layout, look, ["bleu"])
+  assert "fall-back" not in first and second["fall-back"] == "74.4 %"

@@ -214,6 +214,10 @@ def flipped(folder):
       "results.json: ter of x is no number",
     ),
     (
+      spoil("results.json", b'{"systems": {"x": {"ter": 1%s}}}' % (b"0" * 400)),
+      "results.json: ter of x is no number",
+    ),
+    (
       spoil("results.json", b'{"systems": {"y": {"ter": 1}}}'),
       "statistics.npz: lacks ter of y",
     ),

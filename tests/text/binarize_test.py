@@ -124,3 +124,20 @@ def test_real_trees_come_back(name, stem):
     for line in lines
   ]
   same(binarize.unbinarize(done), parsed)
+
+
+@given(forests)
+def test_barred_binarisation_equals_the_reference(forest):
+  parsed = trees.parse_trees([bracketed.format_tree(item) for item in forest])
+  for how in (binarize.LEFT, binarize.RIGHT):
+    done = binarize.binarize(parsed, how)
+    expected = [
+      bracketed.format_tree(bracketed.bar(item, how)) for item in forest
+    ]
+    assert trees.format_trees(done) == expected
+    again = trees.parse_trees(expected)
+    for name in ("size", "parent", "start", "end", "offsets"):
+      assert np.array_equal(getattr(done, name), getattr(again, name)), name
+  assert binarize.binarize(parsed, "") is parsed
+  with pytest.raises(ValueError, match="up"):
+    binarize.binarize(parsed, "up")

@@ -288,3 +288,30 @@ def test_what_is_not_json_is_refused(folder, text):
   with pytest.raises(InputError, match=r"x(:1)?: not JSON"):
     files.read_json(put(folder("x"), text.encode()))
   assert files.read_json(put(folder("x"), b'{"a": [1]}')) == {"a": [1]}
+
+
+def test_a_small_file_of_endless_lines_is_refused(folder, monkeypatch):
+  monkeypatch.setattr(files, "LARGE", 1 << 16)
+  path = put(folder("bomb"), gzip.compress(b"\n" * (1 << 23)))
+  for read in (files.read_bytes, files.read_lines):
+    with pytest.raises(InputError, match="bomb: unpacks to over 200 times"):
+      read(path)
+  with pytest.raises(InputError, match="unpacks to over 200 times"):
+    list(files.stream_blocks(path, size=1 << 16))
+  text = b"".join(
+    b"%d the same words again and again\n" % n for n in range(9999)
+  )
+  assert len(text) > files.LARGE
+  for data in (gzip.compress(text), text, b"\n" * (1 << 20)):
+    assert len(files.read_bytes(put(folder("fine"), data))) >= len(data)
+
+
+def test_a_folder_is_swept_of_what_killed_writers_left(tmp_path):
+  stale = ".results.json.0123456789abcdef.tmp"
+  for name in (stale, ".other.tmp", "x.tmp", ".x.0123.tmp"):
+    (tmp_path / name).write_text("x")
+  (tmp_path / ".folder.0123456789abcdef.tmp").mkdir()
+  files.remove_stale(str(tmp_path))
+  assert not (tmp_path / stale).exists()
+  assert len(list(tmp_path.iterdir())) == 4
+  files.remove_stale(str(tmp_path / "absent"))

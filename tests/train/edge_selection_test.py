@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import kbest
+from jaxmt.decode import translation_forest
 from jaxmt.decode.forced import forced as force
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
 from jaxmt.grammar.table import Kind
@@ -24,13 +24,13 @@ FREE = ThetaConfig(constraint=100.0, k=3, margin=2, cost=2.0)
 
 
 def spell(model, source, forest, held, edges):
-  strings = kbest.edge_strings(model, source, forest)
+  strings = translation_forest.edge_strings(model, source, forest)
   return best_derivations(forest, held, edges, strings=strings)[1]
 
 
 def every(model, bitext, forest):
   """All derivations of the forests with their exact augmented parts."""
-  return kbest.best(model, bitext.source, forest, size=20_000)
+  return translation_forest.kbest(model, bitext.source, forest, size=20_000)
 
 
 def exact_scores(bitext, forest, found, config):
@@ -121,7 +121,7 @@ def hypothesis_scores(model, result, forest):
   keys = zip(
     found.sentence, found.begin, found.end, found.category, strict=True
   )
-  cells = dict(zip(keys, result.layout.cell, strict=True))
+  cells = dict(zip(keys, found.place, strict=True))
   # A hypothesis is the best of its candidates by augmented score.
   held = viterbi(forest, forest.edges.augmented)
   paths, _ = best_derivations(forest, held, held.back)
@@ -162,7 +162,7 @@ def test_ranks_are_those_among_the_scores_of_the_beam(weights):
       rank = 1 + np.sum(scores > own + np.float32(1e-4))
       tied += np.sum(np.abs(scores - own) < 1e-4) > 1
       loss[node] = derivation_losses.beam_loss(rank, k=3, margin=2, cost=2.0)
-  found = kbest.best(model, bitext.source, forest, size=500)
+  found = translation_forest.kbest(model, bitext.source, forest, size=500)
   got = edge_selection.beam_losses(forest, found.edges, config)
   heads = forest.heads[found.edges.flat]
   want = np.add.reduceat(loss[heads], found.edges.offsets[:-1])
@@ -198,7 +198,7 @@ def test_without_losses_it_is_plain_training_on_what_the_beam_has(
     model, result.source, forest, bitext.references, config
   )
   if counts == "viterbi":
-    first = kbest.best(model, result.source, forest, size=1)
+    first = translation_forest.kbest(model, result.source, forest, size=1)
     want = np.zeros(forest.num_edges)
     want[first.edges.flat] = 1.0
   else:  # all derivations are listed, so both are the posteriors
@@ -375,7 +375,7 @@ def test_best_bleu_takes_the_best_of_the_list(world):
   chosen = edge_selection.best_bleu(
     model, result.source, forest, bitext.references, config
   )
-  found = kbest.best(model, result.source, forest, size=50)
+  found = translation_forest.kbest(model, result.source, forest, size=50)
   bleu = -derivation_losses.goodness("bleu+1")(
     found.words, bitext.references, found.sentence
   )

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation, kbest
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
-from jaxmt.hypergraph import viterbi
 from jaxmt.train import explain, reference_derivations, theta
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
@@ -56,20 +55,12 @@ def searched(world):
   model, bitext, _ = world
   config = ThetaConfig(alpha1=0.0, alpha2=0.0)
   _, forest = tiny.forests(model, bitext, config)
-  found = kbest.best(model, bitext.source, forest, size=1)
+  found = translation_forest.kbest(model, bitext.source, forest, size=1)
   below = np.ones(len(found.edges.flat), bool)
   below[found.edges.offsets[:-1]] = False  # the goal
   edges = found.edges.flat[below]
   heads = np.searchsorted(forest.edge_offsets, edges, side="right") - 1
-  return forest, kbest.derivations(forest, found), heads
-
-
-def test_partial_scores_are_those_of_hypotheses(world):
-  model, bitext, _ = world
-  forest, best, heads = searched(world)
-  got = explain.partial_scores(model, bitext.source, best)
-  held = viterbi(forest, forest.score)
-  np.testing.assert_allclose(got, held.score[heads], atol=1e-4)
+  return forest, translation_forest.derivations(forest, found), heads
 
 
 def test_parts_of_the_best_derivation_have_their_ranks(world):

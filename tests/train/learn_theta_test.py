@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from jaxmt.decode import kbest
 from jaxmt.decode import model as models
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar import estimate
@@ -23,7 +23,7 @@ from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
 from jaxmt.train import learn_theta, methods, theta
 from jaxmt.train.config import ThetaConfig
-from jaxmt.train.shard_store import Memory
+from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.training import PreviousEpoch, Resources, RunOptions
 from tests import util
 from tests.reference import tiny_training as tiny
@@ -120,7 +120,7 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
   for (result,) in decoder.decode(model, source, config=settings):
     grown = beam_forest.extract(model, result)
     size = 1 if counts == "viterbi" else 20_000
-    found = kbest.best(model, result.source, grown, size=size)
+    found = translation_forest.kbest(model, result.source, grown, size=size)
     for row in range(len(grown)):
       here = range(found.offsets[row], found.offsets[row + 1])
       weight = np.exp(found.score[here] - found.score[here].max())
@@ -357,7 +357,7 @@ def test_killed_processes_resume_in_any_number(
 
 
 def test_a_finished_iteration_is_not_done_again(learned):
-  store = Memory()
+  store = MemoryStore()
   same(learn(store=store), learned)
 
   def refuse(shard, **options):

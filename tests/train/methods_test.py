@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import kbest
+from jaxmt.decode import translation_forest
 from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
@@ -50,7 +50,7 @@ def forced_counts(model, bitext, weigh):
 
 def viterbi(model, bitext):
   def weigh(forest):
-    best = kbest.best(model, bitext.source, forest, size=1)
+    best = translation_forest.kbest(model, bitext.source, forest, size=1)
     weights = np.zeros(forest.num_edges)
     weights[best.edges.flat] = 1.0
     return weights
@@ -117,6 +117,19 @@ def test_unreached_sentences_fall_back_on_as_many_counts_as_words(world):
   assert words > 0
   added = (full.counts - bare.counts).sum() / COUNT_UNIT
   np.testing.assert_allclose(added, words, rtol=1e-6)
+
+
+def test_only_loss_augmented_training_falls_back_by_default(world):
+  how = {"method": "forced", "leave_one_out": "counts"}
+  bare, default = train(world, **how), train(world, fallback="default", **how)
+  np.testing.assert_array_equal(bare.counts, default.counts)
+  assert default.history[0]["fallbacks"] > 0
+  assert default.history[0]["fallback_mass_share"] == 0.0
+  how |= {"method": "loss-augmented", "constraint": 0.0}
+  full = train(world, fallback="scaled", **how)
+  default = train(world, fallback="default", **how)
+  np.testing.assert_array_equal(full.counts, default.counts)
+  assert default.history[0]["fallback_mass_share"] > 0.0
 
 
 def test_searn_mixes_forced_and_seen(world):

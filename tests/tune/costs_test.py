@@ -6,9 +6,10 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.metrics import registry
-from jaxmt.tune import costs, methods, mixing, oracles, pool, pool_scores
+from jaxmt.tune import costs, methods, mixing, pool
+from jaxmt.tune import costs as costs_lib
 from jaxmt.tune.formats import kbest_files
-from jaxmt.tune.lists import gradient, objective, padded
+from jaxmt.tune.lists import gradient, objective
 from tests.reference import losses as slow
 from tests.tune import small_pool
 
@@ -23,7 +24,7 @@ def costs_of(made, kind, metric="bleu"):
 def test_linear_bleu_costs_are_shares_times_the_sentences():
   made = small_pool.make(0)
   weights = small_pool.start(made)
-  chosen = pool_scores.best(pool_scores.scores(made, weights), made.offsets)
+  chosen = pool.best(pool.scores(made, weights), made.offsets)
   table = made.statistics["bleu"].astype(np.float64)
   total = table[chosen].sum(0)
   assert (total[:4] > 0).all()
@@ -36,7 +37,7 @@ def test_linear_bleu_costs_are_shares_times_the_sentences():
 def test_corpus_oracles_cost_nothing():
   made = small_pool.make(0)
   found = costs_of(made, "corpus-oracle")
-  rows, _ = oracles.greedy_corpus_oracle(made, metric="bleu", seed=0)
+  rows, _ = costs.greedy_corpus_oracle(made, metric="bleu", seed=0)
   assert np.flatnonzero(found == 0).tolist() == rows.tolist()
   assert set(found) == {0.0, 1.0}
 
@@ -75,15 +76,15 @@ def test_unknown_costs_are_named():
   made = small_pool.make(0, metrics=("ter",))
   with pytest.raises(InputError, match="none of"):
     costs_of(made, "setnence", "ter")
-  with pytest.raises(InputError, match="linear BLEU"):
+  with pytest.raises(InputError, match="'linear-bleu' do not go"):
     costs_of(made, "linear-bleu", "ter")
 
 
 def test_zero_one_counts_misses():
   made = costs.zero_one_pool(small_pool.make(0), "bleu")
   weights = small_pool.start(made)
-  chosen = pool_scores.best(pool_scores.scores(made, weights), made.offsets)
-  own = pool_scores.sentence_costs(made, "bleu")
+  chosen = pool.best(pool.scores(made, weights), made.offsets)
+  own = pool.sentence_costs(made, "bleu")
   lists = [
     (low, high)
     for low, high in zip(made.offsets, made.offsets[1:], strict=False)
@@ -93,13 +94,13 @@ def test_zero_one_counts_misses():
     own[row] > own[low:high].min()
     for row, (low, high) in zip(chosen, lists, strict=True)
   )
-  value = pool_scores.pool_score(made, weights, "zero-one")
+  value = pool.pool_score(made, weights, "zero-one")
   assert value == pytest.approx(misses / len(lists))
   method = methods.configure(methods.find("zero-one"), {"restarts": "3"})
   tuned, history = method.optimise(
     small_pool.make(0), weights, method.config, 0
   )
-  after = pool_scores.pool_score(made, tuned, "zero-one")
+  after = pool.pool_score(made, tuned, "zero-one")
   assert after < value
   assert -max(row["score"] for row in history) == pytest.approx(after)
 
@@ -107,13 +108,13 @@ def test_zero_one_counts_misses():
 def test_a_sum_of_metrics_is_a_metric():
   made = small_pool.make(0, metrics=(BOTH, "bleu,ter", "bleu", "ter"))
   weights = small_pool.start(made)
-  score = lambda name: pool_scores.pool_score(made, weights, name)
+  score = lambda name: pool.pool_score(made, weights, name)
   expected = 0.7 * score("bleu") + 0.3 * (1 - score("ter"))
   assert score(BOTH) == pytest.approx(expected)
   expected = 0.5 * score("bleu") + 0.5 * (1 - score("ter"))
   assert score("bleu,ter") == pytest.approx(expected)
-  own = pool_scores.sentence_costs(made, BOTH)
-  parts = [pool_scores.sentence_costs(made, name) for name in ("bleu", "ter")]
+  own = pool.sentence_costs(made, BOTH)
+  parts = [pool.sentence_costs(made, name) for name in ("bleu", "ter")]
   np.testing.assert_allclose(own, 0.7 * parts[0] + 0.3 * parts[1], atol=1e-12)
 
 
@@ -124,8 +125,8 @@ def test_methods_take_several_metrics(name):
   more = {"draws": "200", "min_difference": "0.01"} if name == "pro" else {}
   method = methods.configure(methods.find(name), {"metric": BOTH, **more})
   tuned, _ = method.optimise(made, start, method.config, 0)
-  after = pool_scores.pool_score(made, tuned, BOTH)
-  assert after > pool_scores.pool_score(made, start, BOTH) + 0.005
+  after = pool.pool_score(made, tuned, BOTH)
+  assert after > pool.pool_score(made, start, BOTH) + 0.005
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,9 @@ def test_features_on_the_host_give_the_same_gradient(loss):
   weights = rng.normal(0, 0.3, len(made.names))
   initial = np.zeros_like(weights)
   aim = objective.Objective(loss=loss, cost_scale=3.0, l2=0.2)
-  own = pool_scores.sentence_costs(made, "bleu")
-  whole = padded.pad(made, "bleu", own)
-  bare = padded.pad(made, "bleu", own, features=False)
+  own = pool.sentence_costs(made, "bleu")
+  whole = objective.pad(made, "bleu", own)
+  bare = objective.pad(made, "bleu", own, features=False)
   assert bare.dense.shape[-1] == 0 and bare.ids.shape[-1] == 0
   level, slope = gradient.value_and_gradient(
     jnp.asarray(weights, jnp.float32),
@@ -170,8 +171,8 @@ def test_features_on_the_host_give_the_same_gradient(loss):
 
 def test_pairs_in_parts_give_the_same_loss(monkeypatch):
   made = small_pool.make(0)
-  own = pool_scores.sentence_costs(made, "bleu")
-  arrays = padded.pad(made, "bleu", own)
+  own = pool.sentence_costs(made, "bleu")
+  arrays = objective.pad(made, "bleu", own)
   weights = jnp.asarray(small_pool.start(made), jnp.float32)
   aims = [objective.Objective(loss=n) for n in ("ranking", "margin")]
   whole = [objective.value(weights, weights, arrays, aim) for aim in aims]
@@ -219,14 +220,14 @@ def test_a_loop_is_never_given_the_start_back(name):
   )
   method = methods.find(name)
   kept, _ = method.optimise(made, best, method.config, 0)
-  assert pool_scores.pool_score(made, kept, "bleu") >= pool_scores.pool_score(
+  assert pool.pool_score(made, kept, "bleu") >= pool.pool_score(
     made, best, "bleu"
   )
   method = methods.exploring(method)
   moved, history = method.optimise(made, best, method.config, 0)
   assert not np.array_equal(moved, best)
   top = max(row["score"] for row in history)
-  assert pool_scores.pool_score(made, moved, "bleu") == pytest.approx(top)
+  assert pool.pool_score(made, moved, "bleu") == pytest.approx(top)
 
 
 def test_exploring_reaches_into_mixtures():
@@ -240,13 +241,61 @@ def test_exploring_reaches_into_mixtures():
 def test_start_scale_finds_a_slope_again():
   made = small_pool.make(0)
   start = 1e4 * small_pool.start(made)
-  before = pool_scores.pool_score(made, start, "bleu")
+  before = pool.pool_score(made, start, "bleu")
   scores = []
   for scale in ("0", "0.1"):
     method = methods.configure(
       methods.find("risk"), {"start_scale": scale, "steps": "30"}
     )
     tuned, _ = method.optimise(made, start, method.config, 0)
-    scores.append(pool_scores.pool_score(made, tuned, "bleu"))
+    scores.append(pool.pool_score(made, tuned, "bleu"))
   assert scores[0] == before  # probabilities are 0 and 1: no slope at all
   assert scores[1] > before + 0.01
+
+
+def test_oracles():
+  costs = np.array([0.3, 0.1, 0.1, 0.5, 0.2])
+  offsets = np.array([0, 3, 3, 5])
+  found = costs_lib.sentence_oracles(costs, offsets)
+  assert found.tolist() == [False, True, True, False, True]
+
+
+def test_greedy_corpus_oracle():
+  made = small_pool.make(0, sentences=6, width=4)
+  rows, score = costs_lib.greedy_corpus_oracle(made, metric="bleu", seed=0)
+  metric = pool.find_metric("bleu")
+  statistics = made.statistics["bleu"]
+  lists = [
+    range(low, high)
+    for low, high in zip(made.offsets, made.offsets[1:], strict=False)
+    if low < high
+  ]
+  grid = np.stack(np.meshgrid(*lists, indexing="ij"), -1).reshape(
+    -1, len(lists)
+  )
+  every = metric.corpus_score(statistics[grid].sum(1))
+  assert every.max() >= score >= 0.97 * every.max()  # a local optimum
+  np.testing.assert_allclose(
+    metric.corpus_score(statistics[rows].sum(0)), score
+  )
+  for place, choices in enumerate(lists):
+    for row in choices:
+      other = rows.copy()
+      other[place] = row
+      assert metric.corpus_score(statistics[other].sum(0)) <= score + 1e-9
+  by_sentence = pool.best(-pool.sentence_costs(made, "bleu"), made.offsets)
+  assert score >= metric.corpus_score(statistics[by_sentence].sum(0))
+
+
+def test_pseudo_corpus_costs():
+  made = small_pool.make(0, sentences=5, width=3)
+  context = pool.best(pool.scores(made, small_pool.start(made)), made.offsets)
+  costs = costs_lib.pseudo_corpus_costs(made, context, metric="bleu")
+  metric = pool.find_metric("bleu")
+  lists = [0, 1, 2, 4]
+  for place, sentence in enumerate(lists):
+    for row in range(made.offsets[sentence], made.offsets[sentence + 1]):
+      other = context.copy()
+      other[place] = row
+      value = metric.corpus_score(made.statistics["bleu"][other].sum(0))
+      assert costs[row] == pytest.approx(4 * (1 - value))

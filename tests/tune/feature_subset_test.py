@@ -10,7 +10,7 @@ from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import tune
 from jaxmt.features import selection, sparse
-from jaxmt.tune import feature_subset, methods, mixing, pool, pool_scores
+from jaxmt.tune import feature_subset, methods, mixing, pool
 from tests.tune import small_pool
 
 
@@ -108,8 +108,8 @@ def test_sums_are_tuned_for_their_members():
   assert [len(values) for values in ratios.values()] == [1, 1]
   assert ratios["Odd:"] != ratios["Even:"]
   best = max(row["score"] for row in history)
-  assert pool_scores.pool_score(made, found, "bleu") == pytest.approx(best)
-  assert best > pool_scores.pool_score(made, start, "bleu")
+  assert pool.pool_score(made, found, "bleu") == pytest.approx(best)
+  assert best > pool.pool_score(made, start, "bleu")
 
 
 def test_a_summary_of_nothing_is_refused():

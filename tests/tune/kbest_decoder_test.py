@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from jaxmt.decode import kbest
 from jaxmt.decode import model as models
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest, decoder, search
 from jaxmt.features import sparse
 from jaxmt.tune import kbest_decoder, loop, methods
@@ -51,8 +51,10 @@ def expected(case, weights):
   ):
     for part in batch:
       grown = beam_forest.extract(model, part)
-      found = kbest.best(model, part.source, grown, size=LIMIT, unique=True)
-      texts = kbest.strings(model, part.source, found)
+      found = translation_forest.kbest(
+        model, part.source, grown, size=LIMIT, unique=True
+      )
+      texts = translation_forest.strings(model, part.source, found)
       for place, row in enumerate(found.sentence.tolist()):
         own = out.setdefault(int(part.rows[row]), [])
         own.append((texts[place], found.score[place]))

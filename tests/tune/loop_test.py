@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from jaxmt.decode import candidate_lists
+from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.tune import loop, methods, pool_scores
+from jaxmt.tune import loop, methods, pool
 from tests.tune import small_pool
 
 START = {"hint": 0.02, "length": 0.1, "noise": 0.3}
@@ -29,7 +30,7 @@ def decoder(made, *, size=5, log=None):
     if log is not None:
       log.append(len(sentences))
     vector = weight_files.to_vector(weights, made.names)
-    scores = pool_scores.scores(made, vector)
+    scores = pool.scores(made, vector)
     chosen, place = [], []
     for number, sentence in enumerate(sentences):
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
@@ -145,8 +146,8 @@ def test_a_perfect_error_rate():
     methods.configure(methods.find("mert"), {"metric": "wer"}).config,
     0,
   )
-  scores = pool_scores.scores(made, tuned)
-  best = pool_scores.best(scores, made.offsets)
+  scores = pool.scores(made, tuned)
+  best = pool.best(scores, made.offsets)
   refs = [["nothing"]] * 6
   for row in best.tolist():
     refs[int(made.sentence[row])] = [made.lines[row]]
@@ -161,3 +162,43 @@ def test_a_perfect_error_rate():
   )
   assert state.best_score == 0.0
   assert loop.best_of(state.history, "wer") == 0.0
+
+
+@pytest.mark.parametrize(
+  "name, changes",
+  [
+    ("ramp3", {"rate": "0.001", "pull": "27000"}),
+    ("softramp3", {"l2": "100", "start_scale": "0", "steps": "20"}),
+    ("risk", {"l2": "100", "start_scale": "0", "steps": "20"}),
+    ("softmax", {"l2": "100", "optimizer": "sgd", "rate": "0.009"}),
+  ],
+)
+def test_regularisers_pull_to_the_weights_before_the_first_round(
+  world, name, changes
+):
+  made, refs = world
+  distances = []
+
+  def note(state):
+    moved = [state.weights[name] - START.get(name, 0.0) for name in made.names]
+    distances.append(float(np.linalg.norm(moved)))
+
+  loop.run(
+    decoder(made, size=40),
+    refs,
+    quick(name, **changes),
+    loop.begin({"constant": 0.0, **START}),
+    loop.LoopConfig(rounds=6, merge=False, min_change=0.0),
+    1,
+    on_round=note,
+  )
+  assert 0.0 < distances[0] and max(distances) < 1.5 * distances[0], distances
+
+
+def test_too_strong_a_pull_is_refused(world):
+  made, refs = world
+  method = quick("ramp3", rate="0.01", pull="3000")
+  with pytest.raises(InputError, match="less than the number of sentences"):
+    loop.run(
+      decoder(made), refs, method, loop.begin(START), loop.LoopConfig(), 1
+    )

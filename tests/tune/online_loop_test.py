@@ -9,8 +9,8 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.tune import learner, loop, methods, pool, pool_scores
-from jaxmt.tune.lists import feature_rows, mira, online
+from jaxmt.tune import learning, loop, methods, pool
+from jaxmt.tune.lists import mira, online
 from tests.reference import online as slow
 from tests.tune import small_pool
 
@@ -33,7 +33,7 @@ def decoder(made, *, log=None):
     if log is not None:
       log.append((dict(weights), sentences.tolist()))
     vector = weight_files.to_vector(weights, made.names)
-    scores = pool_scores.scores(made, vector)
+    scores = pool.scores(made, vector)
     chosen, place = [], []
     for number, sentence in enumerate(sentences):
       low, high = made.offsets[sentence], made.offsets[sentence + 1]
@@ -76,8 +76,8 @@ def batches(log, sentences):
 
 def whole_pass(name, made, now, config, order):
   """One pass of the kernel over the whole pool, in a given order."""
-  features, room = feature_rows.features_of(made), feature_rows.room(made)
-  costs = pool_scores.sentence_costs(made, "bleu")
+  features, room = learning.features_of(made), learning.room(made)
+  costs = pool.sentence_costs(made, "bleu")
   if name == "perceptron":
     now.steps, _ = online.perceptron_pass(
       features, costs, made.offsets, order, now.weights, now.lagged, now.steps,
@@ -90,11 +90,21 @@ def whole_pass(name, made, now, config, order):
     )  # fmt: skip
   else:
     statistics = made.statistics["bleu"].astype(float)
+    settings = mira.Settings(
+      cap=config.cap,
+      decay=config.decay,
+      constraints=config.constraints,
+      by_document=True,
+      model_background=True,
+    )
     now.steps, _, _ = mira.mira_pass(
-      features, statistics, costs, made.offsets, order, now.weights, now.lagged,
-      now.document, now.steps, config.cap, config.decay, config.constraints,
-      True, True, room,
-    )  # fmt: skip
+      (features, statistics, costs, made.offsets),
+      order,
+      (now.weights, now.lagged, now.document),
+      now.steps,
+      room,
+      settings,
+    )
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -104,7 +114,7 @@ def test_batches_of_one_are_passes_over_the_whole_pool(world, name):
   log = []
   state = learn(world, name, log=log, batch_size=1)
   config = methods.find(name).config
-  now = learner.begin(weight_files.to_vector(START, made.names))
+  now = learning.begin(weight_files.to_vector(START, made.names))
   now.document = np.ones(9)
   now.variances += getattr(config, "initial_variance", 0.0)
   order = np.array([row for (row,) in batches(log, 20)])
@@ -165,7 +175,7 @@ def test_one_batch_of_all_is_the_batch_method(world, name, count):
     pool.make_pool(decoder(made)(START, np.arange(20)), sentences=20), refs
   )
   # Of several passes the batch method takes the best, the learner the last.
-  begun = learner.begin(weight_files.to_vector(START, full.names))
+  begun = learning.begin(weight_files.to_vector(START, full.names))
   assert method.passes is not None
   *_, (last, _) = method.passes(
     full, begun, method.config, loop._round_seed(3, 0, 1)
@@ -220,7 +230,7 @@ def test_methods_without_passes_optimise_each_batch(world):
 
 
 def test_memory():
-  before = learner.Memory(
+  before = learning.LearnerMemory(
     weights={"a": 1.0, "b": 2.0}, lagged={"b": 4.0}, steps=2
   )
   assert before.average == {"a": 1.0, "b": 0.0}
@@ -231,7 +241,7 @@ def test_memory():
   now.variances[:] = [0.5, 0, 0]
   now.document, now.steps = np.ones(2), 3
   after = before.store(now, ["b", "c", "d"])
-  assert after == learner.Memory(
+  assert after == learning.LearnerMemory(
     weights={"a": 1.0, "b": 0.0, "d": 5.0},
     lagged={"b": 0.0, "c": 3.0},
     variances={"b": 0.5},

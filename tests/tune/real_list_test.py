@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxmt.text import files, references
-from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune import methods, pool
 from jaxmt.tune.formats import kbest_files
 from tests import util
 
@@ -35,4 +35,4 @@ def test_pool_score(made, name, least):
   method = methods.find(name)
   start = np.full(12, 0.1)
   tuned, _ = method.optimise(made, start, method.config, 1)
-  assert pool_scores.pool_score(made, tuned, "bleu") >= least
+  assert pool.pool_score(made, tuned, "bleu") >= least

@@ -1,5 +1,7 @@
 """A small random pool with real text, for tests of tuners."""
 
+import itertools
+
 import numpy as np
 
 from jaxmt.decode import candidate_lists
@@ -82,3 +84,13 @@ START = np.array([0.02, 0.1, 0.3, 0.0])
 def start(made):
   """Poor weights: almost blind to the hint."""
   return np.concatenate([START, np.zeros(len(made.names) - len(START))])
+
+
+def as_lists(made):
+  """Full feature rows and statistics per sentence."""
+  full = sparse.to_dense(made.features, len(made.names))
+  spans = list(itertools.pairwise(made.offsets))
+  return (
+    [full[low:high] for low, high in spans],
+    [made.statistics["bleu"][low:high] for low, high in spans],
+  )

@@ -72,8 +72,8 @@ def sentence_bleu(
   for order in range(ORDER):
     one = 1.0 if order else 0.0
     possible = jnp.maximum(words - order, 0.0) + one
-    found = jnp.maximum(hits[..., order] + one, 0.5)
-    score += jnp.log(found / jnp.maximum(possible, 1.0)) / ORDER
+    matched = jnp.maximum(hits[..., order] + one, 0.5)
+    score += jnp.log(matched / jnp.maximum(possible, 1.0)) / ORDER
   return jnp.where(hits[..., 0] > 0, jnp.exp(score), 0.0)
 
 

@@ -8,13 +8,17 @@ Derivations therefore score as sums over their edges. The root is one node for
 all hypotheses of the goal cell.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jaxmt.decode.chart import search_step
-from jaxmt.decode.chart.chart_layout import rule_column
+from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import Result
-from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.model import Model
+from jaxmt.decode.translation_forest import RuleUses, Spans
+from jaxmt.features.base import rule_column
+from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit
 
@@ -30,23 +34,31 @@ def extract(model: Model, result: Result) -> Forest:
   candidates = result.beams.candidates
   if candidates is None:
     raise ValueError("search with SearchConfig(forest=True) to get forests")
-  matches, layout = result.matches, result.layout
+  matches = result.matches
   plain = candidates.augmented is None
-  root = np.asarray(result.chart.root)[: len(result.rows)]
+  cells = _Cells(
+    place=matches.place,
+    offsets=matches.offsets,
+    rule=matches.rule,
+    child=matches.child,
+    begin=matches.begin,
+    end=matches.end,
+    sentence=matches.sentence,
+  )
+  searched = _Searched(
+    application=np.asarray(candidates.application),
+    ranks=np.asarray(candidates.ranks),
+    head=np.asarray(candidates.head),
+    score=np.asarray(candidates.score),
+    gain=np.asarray(candidates.gain),
+    augmented=np.asarray(candidates.score if plain else candidates.augmented),
+    best=np.asarray(result.beams.score),
+    best_augmented=np.asarray(
+      result.beams.score if plain else result.beams.augmented
+    ),
+  )
   nodes, edges, values, node_offsets, edge_offsets = _extract(
-    (matches.offsets, matches.rule, matches.child),
-    (matches.begin, matches.end, matches.sentence),
-    layout.cell,
-    np.asarray(candidates.application),
-    np.asarray(candidates.ranks),
-    np.asarray(candidates.head),
-    np.asarray(candidates.score),
-    np.asarray(candidates.gain),
-    np.asarray(candidates.score if plain else candidates.augmented),
-    np.asarray(result.beams.score),
-    np.asarray(result.beams.score if plain else result.beams.augmented),
-    root,
-    len(result.rows),
+    cells, searched, matches.root, len(result.rows)
   )
   rule, tails = edges[:, 0].copy(), edges[:, 1:].copy()
   column = lambda pick: rule_column(
@@ -80,36 +92,159 @@ def extract(model: Model, result: Result) -> Forest:
   )
 
 
+def hypotheses(model: Model, result: Result) -> tuple[Forest, np.ndarray]:
+  """Returns every hypothesis of every beam with its best derivation.
+
+  Unlike `extract`, hypotheses that no goal uses are there too, and each node
+  has one edge: the candidate that it became. `Spans.rank` is the place in the
+  beam. A sentence's root is its best goal hypothesis. What the language model
+  says of edges is not annotated: it follows from the strings.
+
+  Args:
+    model: rules.
+    result: a search, with `forest=True` or without.
+
+  Returns:
+    `(forest, category)`: N nodes and N edges; category as in `Matches`, int8
+    `[N]`.
+  """
+  matches = result.matches
+  nodes, rule, tails, scores, node_offsets = _hypotheses(
+    (matches.offsets, matches.rule, matches.child),
+    (matches.begin, matches.end, matches.sentence, matches.category),
+    matches.place,
+    np.asarray(result.beams.score),
+    np.asarray(result.beams.back),
+    len(result.rows),
+  )
+  pick = lambda read: rule_column(
+    model.columns, result.source.columns, rule, read
+  )
+  label = pick(lambda c: c.label)
+  site = pick(lambda c: c.site)
+  filled = (tails >= 0) & (site >= 0)
+  same = filled & (label[np.maximum(tails, 0)] == site)
+  forest = Forest(
+    node_offsets=node_offsets,
+    edge_offsets=np.arange(len(rule) + 1, dtype=np.int64),
+    tails=tails,
+    score=scores,
+    nodes=Spans(
+      begin=nodes[:, 0].copy(),
+      end=nodes[:, 1].copy(),
+      label=label,
+      rank=nodes[:, 2].copy(),
+    ),
+    edges=RuleUses(
+      rule=rule,
+      lm=np.zeros(len(rule), np.float32),
+      matched=same.sum(1).astype(np.int32),
+      mismatched=(filled & ~same).sum(1).astype(np.int32),
+    ),
+  )
+  return forest, nodes[:, 3].astype(np.int8)
+
+
 @njit
-def _extract(
-  matched,
-  spans,
-  cell,
-  application,
-  ranks,
-  head,
-  score,
-  gain,
-  augmented,
-  best,
-  best_augmented,
-  root,
-  batch,
-):
+def _hypotheses(matched, spans, cell, score, back, batch):
   offsets, rules, child = matched
-  begin, end, sentence = spans
-  arity = child.shape[1]
-  beam = best.shape[1]
-  number = np.full(best.shape, -1, np.int32)  # first a mark, then the node
-  cells = len(cell)
-  is_root = np.zeros(len(best), np.bool_)
-  for place in root:
-    if place > 0:
-      is_root[place] = True
-  # Matched cells stand children first within a sentence: mark from the end.
-  num_nodes, num_edges = 0, 0
-  for item in range(cells - 1, -1, -1):
+  begin, end, sentence, category = spans
+  arity, beam = child.shape[1], score.shape[1]
+  # Number the hypotheses; those of a goal stand best last.
+  number = np.full(score.shape, -1, np.int32)
+  count = 0
+  for item in range(len(cell)):
     row = cell[item]
+    for place in range(beam):
+      rank = beam - 1 - place if category[item] == GOAL else place
+      if score[row, rank] > POSSIBLE:
+        number[row, rank] = count
+        count += 1
+  # Write each with its back pointer.
+  nodes = np.empty((count, 4), np.int32)
+  rule = np.empty(count, np.int32)
+  tails = np.full((count, arity), -1, np.int32)
+  gains = np.empty(count, np.float32)
+  node_offsets = np.zeros(batch + 1, np.int64)
+  for item in range(len(cell)):
+    row = cell[item]
+    for rank in range(beam):
+      node = number[row, rank]
+      if node < 0:
+        continue
+      application = offsets[item] + back[row, rank, 0]
+      nodes[node, 0], nodes[node, 1] = begin[item], end[item]
+      nodes[node, 2], nodes[node, 3] = rank, category[item]
+      rule[node] = rules[application]
+      gain = score[row, rank]
+      for part in range(arity):
+        if child[application, part] >= 0:
+          below = cell[child[application, part]]
+          tails[node, part] = number[below, back[row, rank, 1 + part]]
+          gain -= score[below, back[row, rank, 1 + part]]
+      gains[node] = gain
+      node_offsets[sentence[item] + 1] += 1
+  for row in range(batch):
+    node_offsets[row + 1] += node_offsets[row]
+  return nodes, rule, tails, gains, node_offsets
+
+
+class _Cells(NamedTuple):
+  """Columns of `Matches`, by cell and by application."""
+
+  place: np.ndarray
+  offsets: np.ndarray
+  rule: np.ndarray
+  child: np.ndarray
+  begin: np.ndarray
+  end: np.ndarray
+  sentence: np.ndarray
+
+
+class _Searched(NamedTuple):
+  """Columns of `Candidates` and `Beams`, by row of the chart."""
+
+  application: np.ndarray
+  ranks: np.ndarray
+  head: np.ndarray
+  score: np.ndarray
+  gain: np.ndarray
+  augmented: np.ndarray
+  best: np.ndarray
+  best_augmented: np.ndarray
+
+
+@njit
+def _extract(cells, searched, root, batch):
+  """Returns nodes, edges and their values, and offsets of both.
+
+  Args:
+    cells: cells and applications; children first within a sentence.
+    searched: what the search returned.
+    root: row of each sentence's goal, 0 for an empty one.
+    batch: number of sentences.
+  """
+  is_root = np.zeros(len(searched.best), np.bool_)
+  for row in root:
+    if row > 0:
+      is_root[row] = True
+  number, num_edges = _mark(cells, searched, is_root)
+  return _write(cells, searched, is_root, number, num_edges, batch)
+
+
+@njit
+def _mark(cells, searched, is_root):
+  """Marks the hypotheses that some derivation uses with 0, others with -1.
+
+  Returns:
+    `(marks [C, K], number of edges)`. All hypotheses of a goal are one node.
+  """
+  head, child = searched.head, cells.child
+  number = np.full(searched.best.shape, -1, np.int32)
+  num_edges = 0
+  # Children stand before their parents, so parents are seen first.
+  for item in range(len(cells.place) - 1, -1, -1):
+    row = cells.place[item]
     for entry in range(head.shape[1]):
       rank = head[row, entry]
       if rank < 0:
@@ -119,49 +254,59 @@ def _extract(
       elif number[row, rank] < 0:
         continue
       num_edges += 1
-      made = offsets[item] + application[row, entry]
-      for part in range(arity):
-        if child[made, part] >= 0:
-          number[cell[child[made, part]], ranks[row, entry, part]] = 0
-    for rank in range(beam):
-      num_nodes += number[row, rank] == 0
+      applied = cells.offsets[item] + searched.application[row, entry]
+      for part in range(child.shape[1]):
+        if child[applied, part] >= 0:
+          below = cells.place[child[applied, part]]
+          number[below, searched.ranks[row, entry, part]] = 0
+  return number, num_edges
+
+
+@njit
+def _write(cells, searched, is_root, number, num_edges, batch):
+  """Writes the marked nodes and their edges; marks become node numbers."""
+  head, best, child = searched.head, searched.best, cells.child
+  num_nodes = np.sum(number == 0)
   nodes = np.empty((num_nodes, 3), np.int32)
-  edges = np.full((num_edges, 1 + arity), -1, np.int32)
+  edges = np.full((num_edges, 1 + child.shape[1]), -1, np.int32)
   values = np.empty((num_edges, 3), np.float32)
   node_offsets = np.zeros(batch + 1, np.int64)
   edge_offsets = np.zeros(num_nodes + 1, np.int64)
   node, edge = 0, 0
-  for item in range(cells):
-    row = cell[item]
-    for rank in range(beam):
+  for item in range(len(cells.place)):
+    row = cells.place[item]
+    for rank in range(best.shape[1]):
       if number[row, rank] < 0:
         continue
-      nodes[node, 0], nodes[node, 1], nodes[node, 2] = (
-        begin[item],
-        end[item],
-        0 if is_root[row] else np.sum(best[row] > best[row, rank] + _TIE),
-      )
+      nodes[node, 0], nodes[node, 1] = cells.begin[item], cells.end[item]
+      nodes[node, 2] = 0
+      if not is_root[row]:
+        nodes[node, 2] = np.sum(best[row] > best[row, rank] + _TIE)
+      # All candidates that became this hypothesis; at a goal, all there are.
       for entry in range(head.shape[1]):
         if head[row, entry] < 0 or (
           head[row, entry] != rank and not is_root[row]
         ):
           continue
-        made = offsets[item] + application[row, entry]
-        edges[edge, 0] = rules[made]
-        total, both = score[row, entry], augmented[row, entry]
-        for part in range(arity):
-          if child[made, part] >= 0:
-            below = cell[child[made, part]]
-            edges[edge, 1 + part] = number[below, ranks[row, entry, part]]
-            total -= best[below, ranks[row, entry, part]]
-            both -= best_augmented[below, ranks[row, entry, part]]
-        values[edge, 0], values[edge, 1] = total, gain[row, entry]
-        values[edge, 2] = both
+        applied = cells.offsets[item] + searched.application[row, entry]
+        edges[edge, 0] = cells.rule[applied]
+        score = searched.score[row, entry]
+        augmented = searched.augmented[row, entry]
+        # What the edge adds to the best derivations of its tails.
+        for part in range(child.shape[1]):
+          if child[applied, part] >= 0:
+            below = cells.place[child[applied, part]]
+            below_rank = searched.ranks[row, entry, part]
+            edges[edge, 1 + part] = number[below, below_rank]
+            score -= best[below, below_rank]
+            augmented -= searched.best_augmented[below, below_rank]
+        values[edge, 0], values[edge, 1] = score, searched.gain[row, entry]
+        values[edge, 2] = augmented
         edge += 1
       number[row, rank] = node
       node += 1
       edge_offsets[node] = edge
-    node_offsets[sentence[item] + 1] = node
+    node_offsets[cells.sentence[item] + 1] = node
   for row in range(batch):
     node_offsets[row + 1] = max(node_offsets[row + 1], node_offsets[row])
   return nodes, edges, values, node_offsets, edge_offsets

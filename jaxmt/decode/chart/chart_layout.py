@@ -8,6 +8,9 @@ there, which the next tiles overwrite. So levels need no padding between them.
 
 Cell 0 is the *null cell*: its one hypothesis is empty and costs nothing. It
 stands in for children beyond an application's arity.
+
+Static scores are those of the rules. `score_chart` adds what depends on span or
+sentence: Word-Edges, and the features that `features.local_features` describes.
 """
 
 import dataclasses
@@ -16,10 +19,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxmt.features.base import RuleInputs
+from jaxmt.decode.model import Model, Source
+from jaxmt.features import feature_keys, rule_templates
+from jaxmt.features.base import RuleColumns
+from jaxmt.features.rule_templates import Applications, RuleTemplates, Text
 from jaxmt.grammar.match.matching import GLUE, GOAL, Matches
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import bucket
+from jaxmt.text.ragged import Ragged, bucket
 
 NONE = np.float32(-1e30)  # finite, so that sums of several stay numbers
 POSSIBLE = np.float32(-1e29)
@@ -59,42 +65,6 @@ class Chart:
   first_goal: jax.Array | np.ndarray
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RuleColumns:
-  """What the search knows of N rules.
-
-  Attributes:
-    slots: what stands in each place of their target sides, see
-      `features.base.target_slots`, int32 `[N, 2A + 1]`.
-    inputs: what each stateful feature needs of them.
-    score: static scores, values of stateful features for the rules alone
-      included, float32 `[N]`.
-    label: left-hand sides, int32 `[N]`.
-    site: labels of the sites, -1 where any is right, int32 `[N, A]`.
-  """
-
-  slots: np.ndarray
-  inputs: tuple[RuleInputs, ...]
-  score: np.ndarray
-  label: np.ndarray
-  site: np.ndarray
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Layout:
-  """What the host keeps of a chart: where its cells and rules came from.
-
-  Attributes:
-    cell: chart cell of each matched cell, int32 `[matched cells]`.
-    source: matched cell of each chart cell, -1 for none, int32 `[C]`.
-    rules: rule of each local rule, int32 `[L']`, L' of them in use.
-  """
-
-  cell: np.ndarray
-  source: np.ndarray
-  rules: np.ndarray
-
-
 def build_chart(
   matches: Matches,
   *,
@@ -104,7 +74,7 @@ def build_chart(
   widths: tuple[int, ...],
   sizes: tuple[int, int, int] | None = None,
   sentences: int | None = None,
-) -> tuple[Chart, Layout]:
+) -> tuple[Chart, Matches]:
   """Lays out matched applications for the search.
 
   Args:
@@ -118,35 +88,35 @@ def build_chart(
       if None.
     sentences: padded number of sentences; B if None.
 
+  Returns:
+    The chart, and the matches with the rows of their cells in it.
+
   Raises:
     ValueError: if the sizes given do not suffice.
   """
   counts = np.diff(matches.offsets)
   if counts.max(initial=0) > widths[-1]:
     raise ValueError(f"{counts.max()} applications in a cell of {widths[-1]}")
-  order, cell = _number_cells(matches, counts)
+  order, place = _number_cells(matches, counts)
   starts, width = _tiles(_level(matches)[order], counts[order], tile, widths)
-  size = len(rules.score) + len(copies.score)
-  used = np.zeros(size, bool)
-  used[matches.rule] = True
-  local = np.flatnonzero(used).astype(np.int32)
-  mark = (np.cumsum(used) - 1).astype(np.int32)
+  local = matches.rules
+  matches = dataclasses.replace(matches, place=place)
+  mark = np.zeros(len(rules.score) + len(copies.score), np.int32)
+  mark[local] = np.arange(len(local), dtype=np.int32)
   needed = (len(matches) + 1 + tile, len(starts), len(local))
   if sizes is None:
     sizes = (bucket(needed[0]), bucket(needed[1]), bucket(needed[2]))
   if any(have < need for have, need in zip(sizes, needed, strict=True)):
     raise ValueError(f"a chart of sizes {needed} does not fit {sizes}")
-  roots = np.zeros(len(matches.goal), np.int32)
-  roots[matches.goal >= 0] = cell[matches.goal[matches.goal >= 0]]
-  own, copied = np.split(local, [np.searchsorted(local, len(rules.score))])
+  listed, copied = np.split(local, [np.searchsorted(local, len(rules.score))])
   copied = copied - len(rules.score)
   take = lambda one, two, fill: _padded(
-    np.concatenate([one[own], two[copied]]), sizes[2], 0, fill
+    np.concatenate([one[listed], two[copied]]), sizes[2], 0, fill
   )
-  static = np.concatenate([rules.score[own], copies.score[copied]])
+  static = np.concatenate([rules.score[listed], copies.score[copied]])
   return (
     Chart(
-      **_applications(matches, cell, mark, static, sizes[0], widths[-1]),
+      **_applications(matches, mark, static, sizes[0], widths[-1]),
       tile_start=_padded(starts, sizes[1], 0, 0),
       tile_width=_padded(width, sizes[1], 0, 0),
       num_tiles=np.array(len(starts), np.int32),
@@ -158,10 +128,10 @@ def build_chart(
         for mine, copy in zip(rules.inputs, copies.inputs, strict=True)
       ),
       sentence=_padded(matches.sentence[order], sizes[0], 1, 0),
-      root=_padded(roots, sentences or len(roots), 0, 0),
+      root=_padded(matches.root, sentences or len(matches.goal), 0, 0),
       first_goal=np.array(1 + np.sum(matches.category != GOAL), np.int32),
     ),
-    Layout(cell=cell, source=_padded(order, sizes[0], 1, -1), rules=local),
+    matches,
   )
 
 
@@ -171,24 +141,24 @@ def needed_sizes(matches: Matches, *, tile: int) -> tuple[int, int, int]:
   return (
     len(matches) + 1 + tile,
     int(np.sum(-(-counts // tile))),
-    len(np.unique(matches.rule)),
+    len(matches.rules),
   )
 
 
 def _level(matches: Matches) -> np.ndarray:
-  """Processing level of each cell: by length, then glue, then goals."""
-  level = (matches.end - matches.begin).astype(np.int64)
+  """Processing level of each cell: ordinary ones, then glue, then goals."""
+  level = matches.level.astype(np.int64)
   level += (matches.category == GLUE) * (1 << 30)
   level += (matches.category == GOAL) * (1 << 31)
   return level
 
 
 def _number_cells(matches: Matches, counts: np.ndarray):
-  """`(order, cell)`: matched cells in processing order; chart cell of each."""
+  """`(order, place)`: matched cells in processing order; chart row of each."""
   order = np.lexsort((-counts, _level(matches))).astype(np.int32)
-  cell = np.empty(len(order), np.int32)
-  cell[order] = np.arange(1, len(order) + 1, dtype=np.int32)
-  return order, cell
+  place = np.empty(len(order), np.int32)
+  place[order] = np.arange(1, len(order) + 1, dtype=np.int32)
+  return order, place
 
 
 def _tiles(level, counts, tile, widths):
@@ -214,7 +184,7 @@ def _device_type(dtype: np.dtype) -> type:
   return np.float32 if np.issubdtype(dtype, np.floating) else np.int32
 
 
-def _applications(matches, cell, mark, static_of, size, width):
+def _applications(matches, mark, static_of, size, width):
   """The padded application columns of `Chart`."""
   arity = matches.child.shape[1]
   rule = np.zeros((size, width), np.int32)
@@ -224,7 +194,7 @@ def _applications(matches, cell, mark, static_of, size, width):
     matches.offsets,
     matches.rule,
     matches.child,
-    cell,
+    matches.place,
     mark,
     static_of,
     (rule, child, static),
@@ -247,25 +217,53 @@ def _spread(offsets, rules, children, cell, mark, static_of, out):
           child[row, column, part] = cell[children[number, part]]
 
 
-def rule_column(
-  rules: RuleColumns, copies: RuleColumns, rule: np.ndarray, pick
-) -> Any:
-  """Returns a column, or a tree of columns, for all kinds of rules alike.
+def need_sentences(model: Model) -> bool:
+  """Whether the model has features that depend on span or sentence."""
+  return model.templates is not None and model.templates.need_sentences
 
-  Args:
-    rules: the table's R rules and the goal.
-    copies: the pass-through words.
-    rule: numbers as in `Matches.rule`, int `[N]`.
-    pick: reads the column off `RuleColumns`.
-  """
-  return jax.tree.map(
-    lambda own, copied: _either(own, copied, rule), pick(rules), pick(copies)
+
+def make_text(templates: RuleTemplates, source: Source) -> Text:
+  """Returns the sentences as the templates read them."""
+  tokens = Ragged(flat=source.copies, offsets=source.ids.offsets)
+  return rule_templates.make_text(templates, tokens, source.words)
+
+
+def of_matches(matches: Matches) -> Applications:
+  """Returns the N applications of a chart."""
+  counts = np.diff(matches.offsets)
+  spread = lambda column: np.repeat(column, counts)
+  return Applications(
+    rule=matches.rule,
+    begin=spread(matches.begin),
+    end=spread(matches.end),
+    sentence=spread(matches.sentence),
   )
 
 
-def _either(own, copied, rule):
-  out = own[np.minimum(rule, len(own) - 1)]
-  more = rule >= len(own)
-  if more.any():
-    out[more] = copied[rule[more] - len(own)]
-  return out
+def score_chart(
+  model: Model, source: Source, matches: Matches, chart: Chart
+) -> Chart:
+  """Returns the chart with these scores added to its static scores.
+
+  Which applications a cell has was decided before, without them.
+
+  Args:
+    model: rules and weights.
+    source: the chart's sentences.
+    matches: its applications, as `build_chart` returns them.
+    chart: the chart.
+  """
+  if model.templates is None or not need_sentences(model):
+    return chart
+  extra = rule_templates.application_scores(
+    model.templates,
+    make_text(model.templates, source),
+    of_matches(matches),
+    feature_keys.make_table(model.weights),
+  )
+  counts = np.diff(matches.offsets)
+  row = np.repeat(matches.place, counts)
+  column = np.arange(len(row)) - np.repeat(matches.offsets[:-1], counts)
+  static = np.array(chart.static)
+  static[row, column] += extra.astype(np.float32)
+  return dataclasses.replace(chart, static=static)

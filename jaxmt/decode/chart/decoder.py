@@ -20,9 +20,9 @@ from jax.sharding import Mesh
 
 from jaxmt.decode import derivation
 from jaxmt.decode.chart import chart_layout as charts
-from jaxmt.decode.chart import reference_inputs, search, sparse_scores
+from jaxmt.decode.chart import reference_inputs, search
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
-from jaxmt.decode.chart.chart_layout import Chart, Layout
+from jaxmt.decode.chart.chart_layout import Chart
 from jaxmt.decode.chart.search import Beams, SearchConfig, Weights
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import (
@@ -68,13 +68,11 @@ class Prepared:
   Attributes:
     sources: the sentences of each part.
     matches: their applications.
-    layouts: how the cells were numbered.
     charts: the charts, all of the same shapes.
   """
 
   sources: tuple[Source, ...]
   matches: tuple[Matches, ...]
-  layouts: tuple[Layout, ...]
   charts: tuple[Chart, ...]
 
 
@@ -84,14 +82,28 @@ def count_cells(lengths: np.ndarray, span: int) -> np.ndarray:
   return wide * lengths - wide * (wide - 1) // 2 + lengths + 1
 
 
+def sentence_cells(model: Model, source: Source) -> np.ndarray:
+  """Returns how many cells sentences have at most, int64 `[N]`."""
+  counts = count_cells(source.ids.lengths, model.limits.span)
+  if model.limits.substitution == "exact" and source.spans is not None:
+    # A cell for each node; nodes that join more than two children have more.
+    nodes = source.spans.lengths
+    counts = np.where(nodes > 0, nodes + source.ids.lengths + 2, counts)
+  return counts
+
+
 def make_batches(
-  lengths: np.ndarray, *, span: int, cells: int, parts: int = 1
+  counts: np.ndarray, *, cells: int, parts: int = 1
 ) -> list[list[np.ndarray]]:
   """Packs sentences: batches of `parts` index arrays of at most `cells` cells.
 
   Longer sentences come first; a sentence of more cells stands alone.
+
+  Args:
+    counts: cells of each sentence (`sentence_cells`), `[N]`.
+    cells: cells of a part.
+    parts: parts of a batch.
   """
-  counts = count_cells(lengths, span)
   order = np.argsort(-counts, kind="stable")
   groups: list[list[int]] = []
   room = 0
@@ -163,15 +175,13 @@ def prepare(
     )
     for m in matches
   ]
-  scored = (
-    sparse_scores.score_chart(model, part, m, layout, chart)
-    for part, m, (chart, layout) in zip(sources, matches, built, strict=True)
-  )
   return Prepared(
     sources=sources,
-    matches=matches,
-    charts=tuple(scored),
-    layouts=tuple(layout for _, layout in built),
+    matches=tuple(m for _, m in built),
+    charts=tuple(
+      charts.score_chart(model, part, m, chart)
+      for part, (chart, m) in zip(sources, built, strict=True)
+    ),
   )
 
 
@@ -189,7 +199,6 @@ def make_inputs(
     model,
     prepared.sources,
     prepared.matches,
-    prepared.layouts,
     prepared.charts,
     references,
   )
@@ -244,6 +253,7 @@ def search_weights(model: Model, threshold: float = float("inf")) -> Weights:
     for feature in model.features
   ]
   labelled = bool(np.any(model.table.lhs > rule_tables.S))
+  labelled &= model.limits.substitution == "fuzzy"
   if not labelled and not any(model.label_weights):
     features[1] = None
   return Weights(features=tuple(features), threshold=np.float32(threshold))
@@ -306,7 +316,7 @@ def _even_cells(
   model: Model, source: Source, config: DecodeConfig, parts: int
 ) -> int:
   """Cells per batch such that all threads get about the same work."""
-  counts = count_cells(source.ids.lengths, model.limits.span)
+  counts = sentence_cells(model, source)
   total = int(counts.sum())
   rounds = -(-total // (config.batch_cells * parts * config.threads))
   even = -(-total // max(rounds * config.threads * parts, 1))
@@ -321,7 +331,6 @@ class Result:
     rows: which sentences, int64 `[B]`.
     source: those sentences.
     matches: their applications.
-    layout: how the chart was numbered.
     chart: the chart, on the host.
     beams: its hypotheses, on the host.
   """
@@ -329,23 +338,16 @@ class Result:
   rows: np.ndarray
   source: Source
   matches: Matches
-  layout: Layout
   chart: Chart
   beams: Beams
 
   def best(self) -> Derivations:
     """The best derivations, by augmented score if there is one."""
-    root = np.asarray(self.chart.root)[: len(self.rows)]
     rank = None
     if self.beams.augmented is not None:
-      rank = np.argmax(self.beams.augmented[root], axis=1)
+      rank = np.argmax(self.beams.augmented[self.matches.root], axis=1)
     return derivation.best(
-      self.matches,
-      self.layout,
-      score=self.beams.score,
-      back=self.beams.back,
-      root=root,
-      rank=rank,
+      self.matches, score=self.beams.score, back=self.beams.back, rank=rank
     )
 
 
@@ -353,18 +355,19 @@ def results(
   rows: Sequence[np.ndarray], prepared: Prepared, beams: Sequence[Beams]
 ) -> list[Result]:
   """Returns the parts of a searched batch; `rows` says which sentences."""
-  columns = (
+  parts = zip(
     rows,
     prepared.sources,
     prepared.matches,
-    prepared.layouts,
     prepared.charts,
     beams,
+    strict=True,
   )
-  names = ("rows", "source", "matches", "layout", "chart", "beams")
   return [
-    Result(**dict(zip(names, values, strict=True)))
-    for values in zip(*columns, strict=True)
+    Result(
+      rows=row, source=source, matches=matches, chart=chart, beams=one_beams
+    )
+    for row, source, matches, chart, one_beams in parts
   ]
 
 
@@ -405,8 +408,7 @@ def decode(
     parameters = device_parameters(model)
   parts = 1 if mesh is None else mesh.size
   batches = make_batches(
-    source.ids.lengths,
-    span=model.limits.span,
+    sentence_cells(model, source),
     cells=_even_cells(model, source, config, parts),
     parts=parts,
   )
@@ -429,10 +431,10 @@ def decode(
     )
     return results(batch, prepared, beams)
 
-  yield from _in_order(work, batches, threads=config.threads)
+  yield from in_order(work, batches, threads=config.threads)
 
 
-def _in_order(work, items, *, threads: int) -> Iterator:
+def in_order(work, items, *, threads: int) -> Iterator:
   """Yields `work(item)` of each item in order, computed by some threads."""
   if threads == 1:
     yield from map(work, items)

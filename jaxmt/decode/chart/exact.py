@@ -15,15 +15,16 @@ import jax
 import numpy as np
 
 from jaxmt.decode.chart import (
+  chart_layout,
   decoder,
   exact_kernel,
   feature_states,
-  sparse_scores,
 )
-from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Layout, rule_column
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
 from jaxmt.decode.chart.search import Beams
 from jaxmt.decode.model import Model, Source, device_parameters, rescore_source
 from jaxmt.errors import InputError
+from jaxmt.features.base import rule_column
 from jaxmt.grammar.match import matching, source_trie
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm.tables import Tables
@@ -99,7 +100,7 @@ def search_exactly(
   Raises:
     InputError: if the model has sparse features beyond those of rules alone.
   """
-  if sparse_scores.need_sentences(model):
+  if chart_layout.need_sentences(model):
     raise InputError(
       "exact search cannot use Word-Edges or other features of sentences"
     )
@@ -142,34 +143,24 @@ def exact_search(
   """
   source = rescore_source(model, source)
   use = _by_features if general or model.extra else _by_kernel
-  found = use(model, source, matches, limit)
-  counts = np.diff(found.offsets)
+  beams = use(model, source, matches, limit)
+  counts = np.diff(beams.offsets)
   width = max(int(counts.max(initial=0)), 1)
   cells = len(counts) + 1
   row = np.repeat(np.arange(1, cells), counts)
-  column = np.arange(found.offsets[-1]) - np.repeat(found.offsets[:-1], counts)
+  column = np.arange(beams.offsets[-1]) - np.repeat(beams.offsets[:-1], counts)
   spread = lambda part, fill: _spread(part, row, column, cells, width, fill)
-  scores = spread(found.score, NONE)
+  scores = spread(beams.score, NONE)
   scores[0, 0] = 0.0
   return ExactResult(
     beams=Beams(
       score=scores,
       order=scores,
-      states=tuple(spread(state, 0) for state in found.states),
-      back=spread(found.back, 0),
+      states=tuple(spread(state, 0) for state in beams.states),
+      back=spread(beams.back, 0),
     ),
     counts=counts,
-    complete=found.complete,
-  )
-
-
-def identity_layout(matches: Matches) -> Layout:
-  """Returns the numbering of exact beams, for `derivation.best`."""
-  cells = np.arange(len(matches), dtype=np.int32)
-  return Layout(
-    cell=cells + 1,
-    source=np.concatenate([[np.int32(-1)], cells]),
-    rules=np.unique(matches.rule),
+    complete=beams.complete,
   )
 
 
@@ -251,10 +242,12 @@ def _by_features(model, source, matches, limit) -> _Found:
       ranks = itertools.product(*map(range, counts[::-1]))
       ways += [(number, *way[::-1]) for way in ranks]
     back = np.array(ways, np.int32).reshape(-1, 1 + arity)
-    found = _cell(model, parameters, rules, low, children, back, scores, states)
-    scores.append(found[0])
-    states.append(found[1])
-    backs.append(found[2])
+    cell_beams = _cell(
+      model, parameters, rules, low, children, back, scores, states
+    )
+    scores.append(cell_beams[0])
+    states.append(cell_beams[1])
+    backs.append(cell_beams[2])
   lengths = [len(one) for one in scores[1:]]
   return _Found(
     score=np.concatenate(scores),
@@ -294,7 +287,7 @@ def _cell(model, parameters, rules, low, children, back, scores, states):
     total[row] += scores[block][rank]
     for tail, state in zip(tails, states[block], strict=True):
       tail[row, part] = state[rank]
-  found, values = feature_states.apply_rules(
+  new_states, values = feature_states.apply_rules(
     model.features,
     parameters,
     jax.tree.map(lambda leaf: leaf[application], inputs),
@@ -302,18 +295,19 @@ def _cell(model, parameters, rules, low, children, back, scores, states):
     tuple(tails),
   )
   weights = decoder.search_weights(model).features
-  for own, weigh in zip(values, weights, strict=True):
-    for value, weight in zip(own, weigh or (), strict=False):
+  for feature_values, weigh in zip(values, weights, strict=True):
+    for value, weight in zip(feature_values, weigh or (), strict=False):
       total += np.float64(weight) * value
   # The best candidate of each state, best first.
   total = total.astype(np.float32)
   order = np.argsort(-total, kind="stable")
   keys = np.concatenate(
-    [s[:, f.key] for f, s in zip(model.features, found, strict=True)], axis=1
+    [s[:, f.key] for f, s in zip(model.features, new_states, strict=True)],
+    axis=1,
   )
   _, first = np.unique(keys[order], axis=0, return_index=True)
   best = order[np.sort(first)]
-  return total[best], [state[best] for state in found], back[best]
+  return total[best], [state[best] for state in new_states], back[best]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

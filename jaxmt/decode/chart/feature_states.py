@@ -5,10 +5,14 @@ columns for each hypothesis and, if it is a `StringFeature`, the rules' runs
 after them, so that one gather reads either. Search carries these tables,
 reads rows by number, and never looks into them.
 
+Search reports values with its candidates. Derivations and forests that come
+from elsewhere are evaluated by `edge_values`: states bottom-up, then values.
+
 `[...]` stands for axes over candidates. A: arity. F: names of a feature.
 """
 
 import functools
+import operator
 import typing
 from collections.abc import Sequence
 
@@ -17,7 +21,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmt.features.base import StatefulFeature, StringFeature, Values
+from jaxmt.decode.model import Model, Source, device_parameters
+from jaxmt.features.base import (
+  StatefulFeature,
+  StringFeature,
+  Values,
+  rule_column,
+)
+from jaxmt.text.kernels import njit
 
 _HASHES = (  # seeds and odd factors, of MurmurHash3 and xxHash
   (np.uint32(0x9E3779B9), np.uint32(0x85EBCA6B)),
@@ -27,7 +38,7 @@ _HASHES = (  # seeds and odd factors, of MurmurHash3 and xxHash
 States = tuple[jax.Array, ...]  # one array [..., S] for each feature
 
 
-class Applications(typing.NamedTuple):
+class AppliedRules(typing.NamedTuple):
   """Rule applications, as a feature sees them.
 
   Attributes:
@@ -81,7 +92,7 @@ def combine(
   parameters,
   inputs,
   table: jax.Array,
-  applied: Applications,
+  applied: AppliedRules,
 ) -> tuple[jax.Array, Values]:
   """Returns the states of applications, and the values that they add.
 
@@ -101,7 +112,7 @@ def combine(
   return feature.apply(parameters, rule, get(table, applied.tails))
 
 
-def _places(applied: Applications) -> jax.Array:
+def _places(applied: AppliedRules) -> jax.Array:
   """Rows of a table in target order, -1 after the end, int32 `[..., 2A + 1]`.
 
   The runs of rule r are the rows from `base + r (A + 1)` on.
@@ -191,9 +202,9 @@ def apply_rules(
     [leaf, np.zeros((room - size, *leaf.shape[1:]), leaf.dtype)]
   )
   padded = jax.tree.map(pad, (inputs, np.asarray(slots), tails))
-  found = _applier(features)(parameters, *padded)
-  states, values = jax.tree.map(lambda leaf: np.asarray(leaf)[:size], found)
-  return list(states), [list(own) for own in values]
+  outputs = _applier(features)(parameters, *padded)
+  states, values = jax.tree.map(lambda leaf: np.asarray(leaf)[:size], outputs)
+  return list(states), [list(of_feature) for of_feature in values]
 
 
 @functools.cache
@@ -203,20 +214,82 @@ def _applier(features: tuple[StatefulFeature, ...]):
   @jax.jit
   def run(parameters, inputs, slots, tails):
     size, arity = tails[0].shape[:2]
-    applied = Applications(
+    applied = AppliedRules(
       slots=slots,
       tails=jnp.arange(size * arity).reshape(size, arity),
       rule=jnp.arange(size),
       base=size * arity,
     )
-    found = []
+    outputs = []
     for number, feature in enumerate(features):
       (table,) = tables([feature], [inputs[number]], size * arity)
       below = tails[number].reshape(size * arity, -1)
       table = lax.dynamic_update_slice(table, below, (0, 0))
-      found.append(
+      outputs.append(
         combine(feature, parameters[number], inputs[number], table, applied)
       )
-    return tuple(s for s, _ in found), tuple(v for _, v in found)
+    return tuple(s for s, _ in outputs), tuple(v for _, v in outputs)
 
   return run
+
+
+def edge_values(
+  model: Model,
+  source: Source,
+  *,
+  edge_offsets: np.ndarray,
+  rule: np.ndarray,
+  tails: np.ndarray,
+) -> np.ndarray:
+  """Returns what each edge adds to the added features, float64 `[E, X]`.
+
+  Columns are the names of `model.extra`. All edges of a node must lead to the
+  same state, as they do in the forests of a search with these features.
+
+  Args:
+    model: the model.
+    source: its sentences.
+    edge_offsets: node n's edges are `edge_offsets[n] : edge_offsets[n + 1]`;
+      nodes stand tails first, int `[N + 1]`.
+    rule: rule of each edge as in `Matches.rule`, int `[E]`.
+    tails: tail nodes, -1 for none, int `[E, A]`.
+  """
+  features, first = model.extra, len(model.features) - len(model.extra)
+  parameters = device_parameters(model)[first:]
+  pick = lambda read: rule_column(model.columns, source.columns, rule, read)
+  slots = pick(lambda c: c.slots)
+  inputs = pick(lambda c: tuple(one.arrays for one in c.inputs[first:]))
+  alone = pick(lambda c: tuple(one.values for one in c.inputs[first:]))
+  out = np.concatenate([np.zeros((len(rule), 0)), *alone], axis=1)
+  nodes = len(edge_offsets) - 1
+  states = [np.zeros((nodes + 1, f.columns), np.int32) for f in features]
+  level = _levels(np.asarray(edge_offsets), np.ascontiguousarray(tails))
+  heads = np.repeat(np.arange(nodes), np.diff(edge_offsets))
+  # Level by level: all edges whose tails are known. Row -1 has no state.
+  for number in range(int(level.max(initial=-1)) + 1):
+    edges = np.flatnonzero(level[heads] == number)
+    below = tuple(table[tails[edges]] for table in states)
+    new_states, values = apply_rules(
+      features,
+      parameters,
+      jax.tree.map(operator.itemgetter(edges), inputs),
+      slots[edges],
+      below,
+    )
+    for table, rows in zip(states, new_states, strict=True):
+      table[heads[edges]] = rows
+    out[edges] += np.stack([one for rows in values for one in rows], axis=1)
+  scales = [f.scale for f in features for _ in f.names]
+  return out * np.array(scales)
+
+
+@njit
+def _levels(edge_offsets, tails):
+  """Height of each node, 0 without children."""
+  level = np.zeros(len(edge_offsets) - 1, np.int32)
+  for node in range(len(level)):
+    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+      for tail in tails[edge]:
+        if tail >= 0:
+          level[node] = max(level[node], level[tail] + 1)
+  return level

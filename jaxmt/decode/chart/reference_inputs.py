@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt.decode.chart.accumulators import EDGE, LANE, ORDER, AugmentInputs
-from jaxmt.decode.chart.chart_layout import Chart, Layout
+from jaxmt.decode.chart.chart_layout import Chart
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.text.kernels import njit
@@ -19,7 +19,6 @@ def make_inputs(
   model: Model,
   sources: Sequence[Source],
   matches: Sequence[Matches],
-  layouts: Sequence[Layout],
   charts: Sequence[Chart],
   references: Sequence[Sequence[str]],
 ) -> tuple[AugmentInputs, ...]:
@@ -29,7 +28,6 @@ def make_inputs(
     model: the model.
     sources: the sentences of each part of the batch.
     matches: their applications.
-    layouts: how their charts are numbered.
     charts: the charts.
     references: for each part, one reference line per sentence.
   """
@@ -41,17 +39,15 @@ def make_inputs(
   # A power of two, since each number of lanes is compiled.
   lanes = 1 << (-(-longest // LANE) - 1).bit_length()
   parts = [
-    _runs_of(model, source, found, layout, rows, lanes)
-    for source, found, layout, rows in zip(
-      sources, matches, layouts, encoded, strict=True
-    )
+    _runs_of(model, source, part, rows, lanes)
+    for source, part, rows in zip(sources, matches, encoded, strict=True)
   ]
   size = max(len(runs) for _, runs in parts)
   size = max(bucket(size), *(len(chart.slots) for chart in charts))
   return tuple(
-    _inputs(found, layout, chart, rows, number, runs, size)
-    for found, layout, chart, rows, (number, runs) in zip(
-      matches, layouts, charts, encoded, parts, strict=True
+    _inputs(part, chart, rows, number, runs, size)
+    for part, chart, rows, (number, runs) in zip(
+      matches, charts, encoded, parts, strict=True
     )
   )
 
@@ -69,7 +65,7 @@ def _encode(model: Model, source: Source, lines: Sequence[str]) -> Ragged:
   return Ragged(flat=numbers[ids.flat], offsets=ids.offsets)
 
 
-def _runs_of(model, source, matches, layout, references, lanes):
+def _runs_of(model, source, matches, references, lanes):
   """`(row of each application, accumulators of its runs)`."""
   target, size = model.table.target, len(model.table.target_words)
   find = model.table.target_words.index.get
@@ -77,11 +73,12 @@ def _runs_of(model, source, matches, layout, references, lanes):
   copied = np.array(
     [find(word, size + n) for n, word in enumerate(source.words)], np.int32
   )
+  rules = matches.rules
   flat, offsets = _targets(
-    target.flat, target.offsets, layout.rules, len(model.table), copied
+    target.flat, target.offsets, rules, len(model.table), copied
   )
   number, sentence, local = _number(
-    matches.offsets, matches.rule, matches.sentence, layout.rules
+    matches.offsets, matches.rule, matches.sentence, rules
   )
   runs = _runs(
     flat,
@@ -94,11 +91,11 @@ def _runs_of(model, source, matches, layout, references, lanes):
   return number, runs
 
 
-def _inputs(matches, layout, chart, references, number, runs, size):
+def _inputs(matches, chart, references, number, runs, size):
   """The arrays as the search wants them: by chart cell, padded."""
   row = np.zeros(chart.rule.shape, np.int32)
   counts = np.diff(matches.offsets)
-  place = np.repeat(layout.cell, counts)
+  place = np.repeat(matches.place, counts)
   column = np.arange(len(number)) - np.repeat(matches.offsets[:-1], counts)
   row[place, column] = number
   padded = np.zeros((size, *runs.shape[1:]), np.int32)
@@ -108,7 +105,7 @@ def _inputs(matches, layout, chart, references, number, runs, size):
   words = np.ones(len(references), np.int32)
   np.maximum.at(words, matches.sentence, matches.end)
   share = np.ones(len(row), np.float32)
-  share[layout.cell] = (matches.end - matches.begin) / words[matches.sentence]
+  share[matches.place] = (matches.end - matches.begin) / words[matches.sentence]
   return AugmentInputs(row=row, runs=padded, length=length, share=share)
 
 

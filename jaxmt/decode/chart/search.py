@@ -273,11 +273,11 @@ def _task(
   inputs, weighed = chart.inputs, weights.features
   rows = (chart.rule,) * len(features)
   if augmentation is not None:
-    own = AccumulatorState(
+    accumulator = AccumulatorState(
       columns=references.runs.shape[2],
       distinct=augmentation.state == "accumulators",
     )
-    features, parameters = (*features, own), (*parameters, ())
+    features, parameters = (*features, accumulator), (*parameters, ())
     inputs, rows = (*inputs, references.runs), (*rows, references.row)
     weighed = (*weighed, None)
   return Task(

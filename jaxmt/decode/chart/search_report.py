@@ -69,8 +69,10 @@ def search_error_report(
   out = []
   for beam, pop in sizes:
     search = make_config(beam=beam, pop=pop)
-    found = _beam_scores(model, chosen, config, search)
-    errors = exact_decoder.search_errors(found, best[rows], complete[rows])
+    beam_scores = _beam_scores(model, chosen, config, search)
+    errors = exact_decoder.search_errors(
+      beam_scores, best[rows], complete[rows]
+    )
     out.append((beam, pop, errors))
   return out
 
@@ -99,15 +101,15 @@ def wide_error_report(
     For each of `sizes` `(K, M, errors)`.
   """
   config = config or DecodeConfig()
-  found = [
+  beam_scores = [
     _beam_scores(model, source, config, make_config(beam=beam, pop=pop))
     for beam, pop in (*sizes, wide)
   ]
-  best = np.max(found, axis=0)
+  best = np.max(beam_scores, axis=0)
   every = np.ones(len(source), bool)
   return [
     (*size, exact_decoder.search_errors(scores, best, every))
-    for size, scores in zip(sizes, found, strict=False)
+    for size, scores in zip(sizes, beam_scores, strict=False)
   ]
 
 
@@ -115,12 +117,12 @@ def _beam_scores(
   model: Model, source: Source, config: DecodeConfig, search: SearchConfig
 ) -> np.ndarray:
   """The best scores that beam search finds, float32 `[N]`."""
-  found = np.zeros(len(source), np.float32)
+  scores = np.zeros(len(source), np.float32)
   config = dataclasses.replace(config, search=search)
   for parts in decoder.decode(model, source, config=config):
     for part in parts:
-      found[part.rows] = part.best().score
-  return found
+      scores[part.rows] = part.best().score
+  return scores
 
 
 def as_rows(

@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxmt.decode.chart import accumulators, cube, feature_states
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
-from jaxmt.decode.chart.feature_states import Applications, get
+from jaxmt.decode.chart.feature_states import AppliedRules, get
 from jaxmt.features.base import SiteFeature
 
 TIE = 1e-4  # scores that differ by rounding have one rank
@@ -79,11 +79,11 @@ def process(carry, *, task):
     )
   # Merge equal states, prune, and write the tile's cells.
   keys_TM = feature_states.keys(task.features, scored.states)
-  kept = _prune(task, carry, rows, scored, keys_TM)
-  carry = _put_beams(task, carry, rows, scored, kept)
+  hypotheses = _prune(task, carry, rows, scored, keys_TM)
+  carry = _put_beams(task, carry, rows, scored, hypotheses)
   if carry.candidates is None:
     return carry
-  return _put_candidates(task, carry, rows, scored, kept, keys_TM)
+  return _put_candidates(task, carry, rows, scored, hypotheses, keys_TM)
 
 
 def _extra(task, rows):
@@ -240,11 +240,11 @@ def _cube_bonus(task, carry, rows, application_TP):
 def _joined_score(task, values):
   """Weighted values of the features that are known only after joining."""
   total = None
-  for feature, weights, own in zip(
+  for feature, weights, feature_values in zip(
     task.features, task.weights, values, strict=True
   ):
     if weights is not None and not isinstance(feature, SiteFeature):
-      score = feature_states.weighted(weights, own)
+      score = feature_states.weighted(weights, feature_values)
       total = score if total is None else total + score
   return 0.0 if total is None else total
 
@@ -261,7 +261,7 @@ def _score(task, carry, rows, application_TM, ranks_TMA, sum_TM) -> _Scored:
       task.parameters[number],
       task.inputs[number],
       carry.tables[number],
-      Applications(
+      AppliedRules(
         slots=slots_TMS,
         tails=tails_TMA,
         rule=get(task.rows[number], rows, application_TM),
@@ -380,28 +380,28 @@ def _put(array, part, start):
   return lax.dynamic_update_slice(array, part, (start, *[0] * (part.ndim - 1)))
 
 
-def _put_beams(task, carry, rows, scored: _Scored, kept: _Kept):
+def _put_beams(task, carry, rows, scored: _Scored, hypotheses: _Kept):
   """Writes the hypotheses of the tile's cells."""
   start = rows[0, 0]
-  pick = _picker(task, kept.index)
+  pick = _picker(task, hypotheses.index)
   back_TKB = jnp.concatenate(
     [pick(scored.application)[..., None], pick(scored.ranks)], axis=-1
   )
   # A table has the hypotheses of all cells one after the other.
   tables = tuple(
     _put(table, part.reshape(-1, part.shape[-1]), start * task.config.beam)
-    for table, part in zip(carry.tables, kept.states, strict=True)
+    for table, part in zip(carry.tables, hypotheses.states, strict=True)
   )
   order, augmented = carry.order, carry.augmented
   if order is not None:
-    order = _put(order, kept.order, start)
+    order = _put(order, hypotheses.order, start)
   if augmented is not None:
-    extra_TK = _extra(task, rows)(kept.states[-1])
-    own_TK = jnp.where(kept.exists, kept.score + extra_TK, NONE)
+    extra_TK = _extra(task, rows)(hypotheses.states[-1])
+    own_TK = jnp.where(hypotheses.exists, hypotheses.score + extra_TK, NONE)
     augmented = _put(augmented, own_TK, start)
   return carry._replace(
     tile=carry.tile + 1,
-    score=_put(carry.score, kept.score, start),
+    score=_put(carry.score, hypotheses.score, start),
     order=order,
     tables=tables,
     back=_put(carry.back, back_TKB, start),
@@ -409,16 +409,18 @@ def _put_beams(task, carry, rows, scored: _Scored, kept: _Kept):
   )
 
 
-def _put_candidates(task, carry, rows, scored: _Scored, kept: _Kept, keys_TM):
+def _put_candidates(
+  task, carry, rows, scored: _Scored, hypotheses: _Kept, keys_TM
+):
   """Writes all candidates of the tile's cells: the edges of the forest."""
   start = rows[0, 0]
-  pick = _picker(task, kept.index)
-  head_TM = _heads(keys_TM, pick(keys_TM), kept.exists)
+  pick = _picker(task, hypotheses.index)
+  head_TM = _heads(keys_TM, pick(keys_TM), hypotheses.exists)
   head_TM = jnp.where(scored.score > POSSIBLE, head_TM, -1)
   old = carry.candidates
   augmented = None
   if task.augmentation is not None:
-    own_TM = _head_augmented(task, rows, scored, head_TM, kept.loss)
+    own_TM = _head_augmented(task, rows, scored, head_TM, hypotheses.loss)
     augmented = _put(old.augmented, own_TM, start)
   put = lambda array, part: _put(array, part, start)
   return carry._replace(

@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from jaxmt.decode.forced import forced_kernel, forced_scores
-from jaxmt.decode.forest_annotation import RuleUses, Spans
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.translation_forest import RuleUses, Spans
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import Kind
@@ -58,7 +58,7 @@ class ForceConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Forced:
+class ForcedForests:
   """The derivations of B references.
 
   Attributes:
@@ -127,7 +127,7 @@ def force(
   rules: ForceRules | None = None,
   excluded: Ragged | None = None,
   on_done: Callable[[int], object] | None = None,
-) -> Forced:
+) -> ForcedForests:
   """Finds all derivations of the references.
 
   The model's limits on target sides and applications do not hold here. Glue
@@ -153,6 +153,34 @@ def force(
   rules = rules or make_rules(model)
   target, words = vocabulary.intern(references)
   parts = _run(model, source, target, words, rules, excluded, config, on_done)
+  forest, (category, first, last), status = _assembled(parts)
+  lines = _Lines(source=source, target=target, words=words)
+  reached = np.diff(forest.node_offsets) > 0
+  return ForcedForests(
+    forest=forced_scores.scored(
+      model,
+      source,
+      forest,
+      reference=_lm_words(model, target, words),
+      states=(category, first, last),
+    ),
+    reached=reached,
+    reason=tuple(
+      "" if there else _reason(lines, row, status[row].tolist(), config)
+      for row, there in enumerate(reached.tolist())
+    ),
+    category=category.astype(np.int8),
+    first=first,
+    last=last,
+  )
+
+
+def _assembled(parts):
+  """Joins what the kernel returned: `(forest, states of nodes, status)`.
+
+  The forest has no scores yet. States are category, first and last reference
+  word of each node.
+  """
   nodes, node_counts, edges, edge_counts, status = (
     np.concatenate(columns) for columns in zip(*parts, strict=True)
   )
@@ -177,25 +205,7 @@ def force(
       rule=edges[:, 0].copy(), lm=none, matched=none, mismatched=none
     ),
   )
-  lines = _Lines(source=source, target=target, words=words)
-  reached = node_counts > 0
-  return Forced(
-    forest=forced_scores.scored(
-      model,
-      source,
-      forest,
-      reference=_lm_words(model, target, words),
-      states=(category, first, last),
-    ),
-    reached=reached,
-    reason=tuple(
-      "" if there else _reason(lines, row, status[row].tolist(), config)
-      for row, there in enumerate(reached.tolist())
-    ),
-    category=category.astype(np.int8),
-    first=first,
-    last=last,
-  )
+  return forest, (category, first, last), status
 
 
 def own_rules(provenance: Provenance) -> Ragged:

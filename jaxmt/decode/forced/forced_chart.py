@@ -2,7 +2,7 @@
 
 Spans are filled from the right to the left and short before long (CKY+):
 patterns that begin at a word grow by the words and by the spans already filled
-behind them, and only by spans that have items. Glue cells `[0, end)` follow.
+after them, and only by spans that have items. Glue cells `[0, end)` follow.
 """
 
 import numpy as np
@@ -60,9 +60,11 @@ def _chain_spans(spans, side):
 
 
 @njit
-def _apply_patterns(rows, row, found, cell, constituents, table, state, chart):
+def _apply_patterns(
+  rows, row, surveyed, cell, constituents, table, state, chart
+):
   """Applies the rules of all patterns that end where the open cell does."""
-  _, ranges, kept, _, _ = found
+  _, ranges, usable, _, _ = surveyed
   spans, span_heads, span_links = constituents
   lhs, flat, starts, _, _ = table
   text, order, bounds, sites, work = state
@@ -74,7 +76,7 @@ def _apply_patterns(rows, row, found, cell, constituents, table, state, chart):
       sites[number, 0] = bounds[begin, end, 0]
       sites[number, 1] = bounds[begin, end, 1]
     for entry in range(low, high):
-      rule = kept[entry, 0]
+      rule = usable[entry, 0]
       if rows[row, _ROOT] == TREE and not has_label(
         spans, span_heads[cell[0], cell[1]], span_links, lhs[rule]
       ):
@@ -159,14 +161,14 @@ def _copy(chart, cell, rule, word, text, tails, counts):
 
 
 @njit
-def fill_spans(copied, spans, found, table, text, span, work):
+def fill_spans(copied, spans, surveyed, table, text, span, work):
   """Fills the cells of all spans of one sentence.
 
   Args:
     copied: (rule, word) that copies each source word, word -1 where there is
       none or it may not be copied; int32 `[n, 2]`.
     spans: constituents, int32 `[M, 3]`.
-    found: what `survey` found.
+    surveyed: what `survey` found.
     table: (left-hand sides, target flat, target offsets, glue rules of arity 1,
       of arity 2).
     text: the reference, see `chain_positions`.
@@ -189,7 +191,7 @@ def fill_spans(copied, spans, found, table, text, span, work):
   sites = np.zeros((width, 2), np.int64)
   rows = np.zeros((256, _SPANS + 2 * width), np.int64)
   heads = np.empty(side, np.int64)
-  after = found[0]
+  after = surveyed[0]
   for begin in range(length - 1, -1, -1):
     used = np.int64(0)
     for end in range(side):
@@ -206,7 +208,7 @@ def fill_spans(copied, spans, found, table, text, span, work):
       state = (text, order, bounds, sites, work)
       chart = (items, edges, no_buckets(np.int64(16)))
       chart = _apply_patterns(
-        rows, heads[end], found, cell, constituents, table, state, chart
+        rows, heads[end], surveyed, cell, constituents, table, state, chart
       )
       if end == begin + 1 and copied[begin, 1] >= 0:
         rule, word = copied[begin, 0], copied[begin, 1]

@@ -146,27 +146,27 @@ def apply_rule(
     symbol, here = symbols[place], at[place]
     if symbol >= 0:
       if here < 0:
-        found = first[symbol] if cursor[place] < 0 else link[cursor[place]]
+        follower = first[symbol] if cursor[place] < 0 else link[cursor[place]]
       elif cursor[place] < 0 and here < len(reference):
-        found = here if reference[here] == symbol else np.int32(-1)
+        follower = here if reference[here] == symbol else np.int32(-1)
       else:
-        found = np.int32(-1)
-      begin, end = found, found + 1
+        follower = np.int32(-1)
+      begin, end = follower, follower + 1
     else:
       site = -1 - symbol
-      found = _next(
+      follower = _next(
         chart[0], order, sites[site, 0], sites[site, 1], cursor[place], here
       )
       begin = end = here
-      if found >= 0:
-        item = order[found, 0]
+      if follower >= 0:
+        item = order[follower, 0]
         tails[site] = item
         if chart[0][item, FIRST] >= 0:
           begin, end = chart[0][item, FIRST], chart[0][item, LAST]
-    if found < 0:
+    if follower < 0:
       place -= 1
       continue
-    cursor[place] = found
+    cursor[place] = follower
     place += 1
     at[place], cursor[place] = end, -1
     opened[place] = begin if here < 0 else opened[place - 1]

@@ -135,12 +135,12 @@ def _sentence(
   span, copy_all, most, width = limits
   counts = np.zeros(3, np.int64)
   target = (table[1], table[2])
-  found = survey(
+  surveyed = survey(
     words, spans, trie, patterns, target, text, excluded, scratch[1], span
   )
-  produced = found[3]
+  produced = surveyed[3]
   copied = _copied(
-    copies, copy_word, found[4], copy_all, len(table[0]), text, produced
+    copies, copy_word, surveyed[4], copy_all, len(table[0]), text, produced
   )
   nothing = (
     np.empty((0, COLUMNS), np.int32),
@@ -154,7 +154,7 @@ def _sentence(
         return nothing
   tails = np.empty(width, np.int32)
   work = (counts, most, scratch[2], tails)
-  spanned = fill_spans(copied, spans, found, table, text, span, work)
+  spanned = fill_spans(copied, spans, surveyed, table, text, span, work)
   if full(counts, most):
     out[0] = LIMIT
     return nothing
@@ -162,13 +162,15 @@ def _sentence(
   if full(counts, most):
     out[0] = LIMIT
     return nothing
-  made = _finish(items, edges, counts, bounds, len(words), len(text[0]), goal)
-  if len(made[0]) == 0:
+  finished = _finish(
+    items, edges, counts, bounds, len(words), len(text[0]), goal
+  )
+  if len(finished[0]) == 0:
     if len(text[0]) == 0:
       out[0] = EMPTY
     else:
       _explain(items, counts[ITEMS], len(words), out)
-  return made
+  return finished
 
 
 @njit
@@ -224,7 +226,7 @@ def force_batch(
       status[row - low, 0] = LONG
       continue
     link = chain_positions(goal, scratch[0])
-    made = _sentence(
+    sentence = _sentence(
       words,
       copies[source[1][row] : source[1][row + 1]],
       spans[0][spans[1][row] : spans[1][row + 1]],
@@ -237,15 +239,15 @@ def force_batch(
     )
     for word in goal:
       scratch[0][word] = -1
-    node_counts[row - low] = len(made[0])
-    nodes = grown_rows(nodes, num_nodes + len(made[0]))
-    edge_counts = grown_rows(edge_counts, num_nodes + len(made[0]))
-    edges = grown_rows(edges, num_edges + len(made[1]))
-    nodes[num_nodes : num_nodes + len(made[0])] = made[0]
-    edge_counts[num_nodes : num_nodes + len(made[0]), 0] = made[2]
-    edges[num_edges : num_edges + len(made[1])] = made[1]
-    num_nodes += len(made[0])
-    num_edges += len(made[1])
+    node_counts[row - low] = len(sentence[0])
+    nodes = grown_rows(nodes, num_nodes + len(sentence[0]))
+    edge_counts = grown_rows(edge_counts, num_nodes + len(sentence[0]))
+    edges = grown_rows(edges, num_edges + len(sentence[1]))
+    nodes[num_nodes : num_nodes + len(sentence[0])] = sentence[0]
+    edge_counts[num_nodes : num_nodes + len(sentence[0]), 0] = sentence[2]
+    edges[num_edges : num_edges + len(sentence[1])] = sentence[1]
+    num_nodes += len(sentence[0])
+    num_edges += len(sentence[1])
   return (
     nodes[:num_nodes],
     node_counts,

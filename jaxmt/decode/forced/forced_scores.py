@@ -4,13 +4,14 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode.chart.chart_layout import rule_column
+from jaxmt.decode import translation_forest
+from jaxmt.decode.chart import feature_states
 from jaxmt.decode.model import Model, Source, rescore_source
 from jaxmt.errors import InputError
+from jaxmt.features.base import rule_column
 from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.host import advance
-from jaxmt.lm.tables import EOS_WORD, ROOT
+from jaxmt.lm.tables import EOS_WORD, ROOT, advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -33,12 +34,8 @@ def scored(
     states: category, first and last reference word of each node, `[N]`.
 
   Raises:
-    InputError: if the model has stateful features besides the language model
-      and label match: their scores are not known here.
+    InputError: see `edge_scores`.
   """
-  if model.extra:
-    names = ", ".join(name for one in model.extra for name in one.names)
-    raise InputError(f"forced decoding cannot score the features {names}")
   source = rescore_source(model, source)
   column = lambda pick: rule_column(
     model.columns, source.columns, forest.edges.rule, pick
@@ -58,19 +55,8 @@ def scored(
   )
   below = np.where(forest.tails >= 0, said[np.maximum(forest.tails, 0)], 0.0)
   gain = said[forest.heads] - below.sum(1)
-  # The static score holds the rule's words without context; `gain` has them.
-  static = column(lambda c: c.score)
-  alone = column(lambda c: c.inputs[0].values[:, 0])
-  match, mismatch = model.label_weights
-  score = (
-    static.astype(np.float64)
-    + model.lm_weight * (gain - alone)
-    + match * matched
-    + mismatch * mismatched
-  )
-  return dataclasses.replace(
+  forest = dataclasses.replace(
     forest,
-    score=score.astype(np.float32),
     edges=dataclasses.replace(
       forest.edges,
       lm=gain.astype(np.float32),
@@ -78,13 +64,75 @@ def scored(
       mismatched=mismatched,
     ),
   )
+  return dataclasses.replace(forest, score=edge_scores(model, source, forest))
+
+
+def edge_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
+  """Returns the model's scores of edges whose annotation is known, float32.
+
+  Forced forests do not depend on weights. Under other weights only these
+  scores are computed anew.
+
+  Args:
+    model: rules and weights.
+    source: the B sentences of the forest.
+    forest: E edges, annotated with what the language model and the labels say.
+
+  Raises:
+    InputError: if the model has stateful features besides the language model
+      and label match whose states the strings of a node do not tell.
+  """
+  lost = [one for one in model.extra if not one.follows_from_strings]
+  if lost:
+    names = ", ".join(name for one in lost for name in one.names)
+    raise InputError(f"forced decoding cannot score the features {names}")
+  source = rescore_source(model, source)
+  column = lambda pick: rule_column(
+    model.columns, source.columns, forest.edges.rule, pick
+  )
+  # The static score holds the rule's words without context; `lm` has them.
+  alone = column(lambda c: c.inputs[0].values[:, 0])
+  match, mismatch = model.label_weights
+  score = (
+    column(lambda c: c.score).astype(np.float64)
+    + model.lm_weight * (forest.edges.lm - alone)
+    + match * forest.edges.matched
+    + mismatch * forest.edges.mismatched
+    + translation_forest.application_scores(model, source, forest)
+  )
+  if model.extra:
+    score += _extra_scores(model, source, forest)
+  return score.astype(np.float32)
+
+
+def _extra_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
+  """What joining adds to the features that were added, weighed, `[E]`."""
+  values = feature_states.edge_values(
+    model,
+    source,
+    edge_offsets=forest.edge_offsets,
+    rule=forest.edges.rule,
+    tails=forest.tails,
+  )
+  first = len(model.features) - len(model.extra)
+  # The static scores hold the values of the rules alone.
+  alone = rule_column(
+    model.columns,
+    source.columns,
+    forest.edges.rule,
+    lambda c: tuple(one.values for one in c.inputs[first:]),
+  )
+  scales = [one.scale for one in model.extra for _ in one.names]
+  names = [name for one in model.extra for name in one.names]
+  weights = np.array([model.weights.get(name, 0.0) for name in names])
+  return (values - np.concatenate(alone, axis=1) * scales) @ weights
 
 
 @njit
 def _interval_scores(node_offsets, states, reference, table, begins):
   """Natural log p of each node's words, float64 `[N]`.
 
-  Without context for ordinary nodes, behind `<s>` for glue, with `</s>` for the
+  Without context for ordinary nodes, after `<s>` for glue, with `</s>` for the
   goal.
   """
   category, first, last = states
@@ -96,7 +144,7 @@ def _interval_scores(node_offsets, states, reference, table, begins):
       continue
     words = flat[offsets[sentence] : offsets[sentence + 1]]
     size = len(words)
-    # Row b: ln p of words b to e by e; row `size`: behind <s>, from 0.
+    # Row b: ln p of words b to e by e; row `size`: after <s>, from 0.
     sums = np.zeros((size + 1, size + 1))
     done = np.zeros(size + 1, np.bool_)
     end_state = np.int32(begins[0])

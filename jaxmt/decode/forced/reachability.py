@@ -28,7 +28,7 @@ class Reachability:
 
 
 def kind(reason: str) -> str:
-  """Returns the kind of a reason of `Forced.reason`."""
+  """Returns the kind of a reason of `ForcedForests.reason`."""
   return reason.split(":", 1)[0]
 
 
@@ -50,7 +50,7 @@ def summarize(
   Args:
     lengths: source words of each sentence, `[B]`.
     reached: whether it has a derivation, bool `[B]`.
-    reasons: `Forced.reason`.
+    reasons: `ForcedForests.reason`.
     most: how many of `Reachability.words` to keep.
   """
   lengths, reached = np.asarray(lengths, np.int64), np.asarray(reached, bool)

@@ -16,8 +16,8 @@ from jaxmt.text.kernels import grown_rows, njit
 
 APPLICABLE, FITTING = 1, 2
 # Columns of a pattern: trie node, parent, range of fitting rules, root, pattern
-# behind a site; then by position the latest begin of a match that ends there,
-# and the pattern behind the word there. -1 for none.
+# after a site; then by position the latest begin of a match that ends there,
+# and the pattern after the word there. -1 for none.
 _NODE, _PARENT, _LOW, _HIGH, _ROOT, _SITE, _COLUMNS = range(7)
 
 
@@ -80,7 +80,7 @@ def _excluded(rules, rule):
 
 
 @njit
-def _scan(node, patterns, target, text, excluded, kept, count, produced):
+def _scan(node, patterns, target, text, excluded, usable, count, produced):
   """Appends a node's fitting rules; returns `(kept, count, any rule)`."""
   rules, offsets = patterns
   flat, starts = target
@@ -95,14 +95,14 @@ def _scan(node, patterns, target, text, excluded, kept, count, produced):
     worth = APPLICABLE
     if _fits(flat, low, high, text):
       worth = FITTING
-      kept = grown_rows(kept, count + 1)
-      kept[count, 0] = rule
+      usable = grown_rows(usable, count + 1)
+      usable[count, 0] = rule
       count += 1
     for item in range(low, high):
       if flat[item] >= 0 and first[flat[item]] >= 0:
         place = first[flat[item]]
         produced[place] = max(produced[place], worth)
-  return kept, count, alive
+  return usable, count, alive
 
 
 @njit
@@ -164,9 +164,9 @@ def survey(
 
   Returns:
     `(after, ranges, kept, produced, known)` for N nodes, of which 0 and 1 are
-    the roots of Hiero and of tree-to-string rules. Node behind node x by the
+    the roots of Hiero and of tree-to-string rules. Node after node x by the
     word at p `after[x, p]`, by a site `after[x, n + 1]`, -1 if there is none or
-    no fitting rule behind it; fitting rules of x
+    no fitting rule after it; fitting rules of x
     `kept[ranges[x, 0] : ranges[x, 1], 0]`; 0, `APPLICABLE` or `FITTING` at the
     first position of each reference word that some rule could produce,
     `produced`; whether Hiero rules translate word p alone, `known[p]`.
@@ -174,7 +174,7 @@ def survey(
   keys, children = trie
   length, side = len(words), len(words) + 1
   nodes = np.full((256, _COLUMNS + 2 * side), -1, np.int32)
-  kept = np.empty((256, 1), np.int32)
+  usable = np.empty((256, 1), np.int32)
   produced = np.zeros(len(text[0]), np.uint8)
   known = np.zeros(length, np.bool_)
   count, num_kept = np.int64(2), np.int64(0)
@@ -208,8 +208,8 @@ def survey(
         nodes[below, _NODE], nodes[below, _PARENT] = onward, local
         nodes[below, _ROOT] = nodes[local, _ROOT]
         nodes[below, _LOW] = num_kept
-        kept, num_kept, alive = _scan(
-          onward, patterns, target, text, excluded, kept, num_kept, produced
+        usable, num_kept, alive = _scan(
+          onward, patterns, target, text, excluded, usable, num_kept, produced
         )
         nodes[below, _HIGH] = num_kept
         if local == LEXICAL and step < length and alive:
@@ -226,4 +226,4 @@ def survey(
   for local in range(2, count):
     local_of[nodes[local, _NODE]] = -1
   after, ranges = _useful_links(nodes, count, side)
-  return after, ranges, kept, produced, known
+  return after, ranges, usable, produced, known

@@ -7,13 +7,25 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.align import em, link_scores, registry, symmetrize
+from jaxmt.align import (
+  em,
+  link_scores,
+  registry,
+  symmetrize,
+  tree_symmetrize,
+)
+from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.models import fitting
+from jaxmt.models.fitting import FitOptions
 from jaxmt.runtime import parallel, progress
 from jaxmt.text import links as links_lib
-from jaxmt.text import vocabulary
+from jaxmt.text import trees, vocabulary
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import supervised_alignment
+from jaxmt.train.itg_training import ItgConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -21,15 +33,37 @@ class AlignStageConfig:
   """How to align.
 
   Attributes:
-    model: a name of `jaxmt.align.registry`, or "given" for the corpus's own
-      links.
-    symmetrize: how the two directions are combined.
+    model: a name of `jaxmt.align.registry`, "given" for the corpus's own
+      links, "itg", which learns from hand-aligned pairs, or "neural", which
+      learns from `teacher`'s links.
+    symmetrize: how the two directions are combined; idsg and idsg-diag look
+      at the trees of the corpus's source.
     iterations: passes over the bitext.
+    teacher: of the neural aligner: "hmm", "diagonal" or "itg".
+    epochs: of its network.
+    gold: prefix of hand-aligned pairs (PREFIX.SRC, PREFIX.en, PREFIX.align).
+    kind: of ITG, "w", "p", "h" or "hp".
+    training: how its weights are learnt.
+    pruner: which bi-spans it looks at.
+    beam: target spans for each source span.
+    emd_rounds: of semi-supervised training, at most.
+    decoder: "viterbi", or "posterior" for all links above `threshold`.
+    threshold: least posterior of a link.
   """
 
   model: str = "diagonal"
   symmetrize: str = "grow-diag-final-and"
   iterations: int = 5
+  teacher: str = "hmm"
+  epochs: int = 5
+  gold: str = ""
+  kind: str = "hp"
+  training: str = "softmax"
+  pruner: str = "dpdi"
+  beam: int = 10
+  emd_rounds: int = 0
+  decoder: str = "viterbi"
+  threshold: float = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,17 +82,62 @@ class Links(Record):
 
 def check(config: AlignStageConfig) -> None:
   """Raises `ValueError` for an unknown model or method, or a bad number."""
-  if config.model != "given":
+  if config.teacher not in supervised_alignment.TEACHERS:
+    raise ValueError(f"unknown teacher '{config.teacher}'")
+  if _needs_gold(config):
+    _itg_config(config)
+  if config.model in ("itg", "neural"):
+    registry.default_config("hmm", iterations=config.iterations)
+    if config.symmetrize not in symmetrize.METHODS:
+      raise ValueError(
+        f"symmetrize '{config.symmetrize}' is not for model '{config.model}'"
+      )
+    fitting.check_options(FitOptions(epochs=config.epochs))
+  elif config.model != "given":
     registry.default_config(config.model, iterations=config.iterations)
-  if config.symmetrize not in symmetrize.METHODS:
+  methods = (*symmetrize.METHODS, *tree_symmetrize.METHODS)
+  if config.symmetrize not in methods:
     raise ValueError(
-      f"symmetrize '{config.symmetrize}' is none of"
-      f" {', '.join(symmetrize.METHODS)}"
+      f"symmetrize '{config.symmetrize}' is none of {', '.join(methods)}"
     )
 
 
-def align(config: AlignStageConfig, *, corpus: Corpus) -> Links:
-  """Links the training pairs, and compares with the corpus's own links."""
+def _needs_gold(config: AlignStageConfig) -> bool:
+  """Whether hand-aligned pairs are read."""
+  taught = config.model == "neural" and config.teacher == "itg"
+  return config.model == "itg" or taught
+
+
+def _itg_config(config: AlignStageConfig) -> ItgConfig:
+  return ItgConfig(
+    kind=config.kind,
+    method=config.training,
+    pruner=config.pruner,
+    beam=config.beam,
+  )
+
+
+def input_paths(config: AlignStageConfig) -> dict[str, str]:
+  """Returns the files that the stage reads, by parameter of `align`.
+
+  Raises:
+    InputError: if hand-aligned pairs are needed and not there.
+  """
+  if not _needs_gold(config):
+    return {}
+  if not config.gold:
+    raise InputError("config key 'align.gold' is empty: ITG learns from it")
+  names = ("gold_source", "gold_target", "gold_links")
+  paths = supervised_alignment.gold_paths(config.gold)
+  return dict(zip(names, paths, strict=True))
+
+
+def align(config: AlignStageConfig, *, corpus: Corpus, **paths: str) -> Links:
+  """Links the training pairs, and compares with the corpus's own links.
+
+  `paths` are those of the config: inputs, so that their content counts.
+  """
+  del paths
   given = corpus.train_links
   if config.model == "given":
     if given is None:
@@ -70,25 +149,102 @@ def align(config: AlignStageConfig, *, corpus: Corpus) -> Links:
   target, _ = vocabulary.intern(corpus.train_target)
   # One device of this process: sums over more would round in other ways.
   mesh = Mesh(np.array(jax.local_devices()[:1]), (parallel.DATA,))
-  settings = registry.default_config(config.model, iterations=config.iterations)
+  if config.model == "itg":
+    return _align_itg(config, corpus, mesh)
+  if config.model == "neural" and config.teacher == "itg":
+    taught = _align_itg(config, corpus, mesh)
+    return _align_neural(
+      config, corpus, (source, target), links_lib.parse_links(taught.links)
+    )
+  name = config.teacher if config.model == "neural" else config.model
+  settings = registry.default_config(name, iterations=config.iterations)
   passes = registry.total_passes(settings)
-  with progress.steps(label=f"align ({config.model})", total=passes) as advance:
+  with progress.steps(label=f"align ({name})", total=passes) as advance:
     found = em.align(
       source, target, settings, mesh=mesh, report=lambda news: advance(1)
     )
-  joined = symmetrize.symmetrize(
-    found.links["forward"], found.links["backward"], method=config.symmetrize
-  )
+  joined = _symmetrized(config, corpus, found.links)
+  if config.model == "neural":
+    return _align_neural(config, corpus, (source, target), joined)
   metrics: dict[str, Any] = {
     "perplexity": [
       round(news.perplexity["forward"], 4) for news in found.history
     ]
   }
-  if given is not None:
-    scores = link_scores.score_links(joined, links_lib.parse_links(given))
-    metrics |= {
-      "precision": round(scores.precision, 4),
-      "recall": round(scores.recall, 4),
-      "aer": round(scores.aer, 4),
-    }
+  metrics |= _scores(joined, given)
   return Links(links=links_lib.format_links(joined), metrics=metrics)
+
+
+def _scores(found: Ragged, given: list[str] | None) -> dict[str, float]:
+  """Scores against the corpus's own links, if it has any."""
+  if given is None:
+    return {}
+  scores = link_scores.score_links(found, links_lib.parse_links(given))
+  return {
+    "precision": round(scores.precision, 4),
+    "recall": round(scores.recall, 4),
+    "aer": round(scores.aer, 4),
+  }
+
+
+def _symmetrized(
+  config: AlignStageConfig, corpus: Corpus, found: dict[str, Ragged]
+) -> Ragged:
+  """Combines the two directions."""
+  if config.symmetrize not in tree_symmetrize.METHODS:
+    return symmetrize.symmetrize(
+      found["forward"], found["backward"], method=config.symmetrize
+    )
+  parsed = None
+  if config.symmetrize != "idg":
+    if corpus.train_trees is None:
+      raise InputError(
+        f"config key 'align.symmetrize' is '{config.symmetrize}', but the"
+        " corpus has no trees"
+      )
+    parsed = trees.parse_trees(corpus.train_trees)
+  return tree_symmetrize.symmetrize(
+    found["forward"],
+    found["backward"],
+    method=config.symmetrize,
+    trees=parsed,
+    side="source",
+  )
+
+
+def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
+  """Trains an ITG aligner on hand-aligned pairs, and links with it."""
+  found = supervised_alignment.align_itg(
+    corpus.train_source,
+    corpus.train_target,
+    supervised_alignment.read_gold(config.gold),
+    _itg_config(config),
+    iterations=config.iterations,
+    rounds=config.emd_rounds,
+    decoder=config.decoder,
+    threshold=config.threshold,
+    mesh=mesh,
+    report=progress.say,
+  )
+  metrics = {"emd": found.history, **_scores(found.links, corpus.train_links)}
+  return Links(links=links_lib.format_links(found.links), metrics=metrics)
+
+
+def _align_neural(
+  config: AlignStageConfig,
+  corpus: Corpus,
+  sides: tuple[Ragged, Ragged],
+  teacher: Ragged,
+) -> Links:
+  """Trains a neural aligner on a teacher's links, and links with it."""
+  found = supervised_alignment.align_neural(
+    *sides,
+    teacher,
+    NeuralConfig(fit=FitOptions(epochs=config.epochs, batch=512, rate=0.003)),
+    symmetrization=config.symmetrize,
+    report=progress.say,
+  )
+  return Links(
+    links=links_lib.format_links(found),
+    metrics=_scores(found, corpus.train_links),
+  )

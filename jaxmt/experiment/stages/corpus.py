@@ -94,6 +94,10 @@ class Translations(Record):
     test_hypothesis: target lines of the test part.
     tune_derivations: lines of `derivation_text.tree_lines`, or None.
     test_derivations: lines of `derivation_text.tree_lines`, or None.
+    test_nodes: nodes of the derivations of the test part, cut into pieces as
+      `stages.decode.cut` does, see `derivation_rows.to_array`; or None.
+    test_node_offsets: which nodes belong to each piece, or None.
+    test_node_scores: model score of each piece, or None.
     metrics: numbers about the decoding.
   """
 
@@ -101,6 +105,9 @@ class Translations(Record):
   test_hypothesis: list[str]
   tune_derivations: list[str] | None = None
   test_derivations: list[str] | None = None
+  test_nodes: np.ndarray | None = None
+  test_node_offsets: np.ndarray | None = None
+  test_node_scores: np.ndarray | None = None
   metrics: dict[str, Any]
 
   def hypothesis(self, part: str) -> list[str]:

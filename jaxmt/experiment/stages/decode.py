@@ -1,10 +1,15 @@
 """Translating the tuning and the test part with tuned weights."""
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from jaxmt.decode import derivation_rows
 from jaxmt.decode import translate as translate_lib
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.translate import Pieces
 from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import PARTS, Corpus, Translations
 from jaxmt.experiment.stages.grammar import Grammar
@@ -38,7 +43,7 @@ def translate(
   fields: dict[str, Any] = {}
   metrics = {}
   for part in PARTS:
-    lines, derivations, score = translate_part(
+    done = translate_part(
       config,
       part,
       corpus=corpus,
@@ -47,10 +52,37 @@ def translate(
       tuned=tuned,
       theta=theta,
     )
-    fields[f"{part}_hypothesis"] = lines
-    fields[f"{part}_derivations"] = derivations
-    metrics[f"{part}_score"] = score
+    fields[f"{part}_hypothesis"] = done.lines
+    fields[f"{part}_derivations"] = done.trees
+    metrics[f"{part}_score"] = done.score
+    if part == "test":
+      fields["test_nodes"] = derivation_rows.to_array(done.derivations)
+      fields["test_node_offsets"] = done.derivations.offsets
+      fields["test_node_scores"] = done.derivations.score
   return Translations(**fields, metrics=metrics)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PartTranslations:
+  """The translations of a part.
+
+  Attributes:
+    lines: target lines.
+    trees: their derivations, lines of `derivation_text.tree_lines`.
+    derivations: the same of the pieces that `cut` returns, with rules of the
+      part's model.
+    score: mean model score.
+  """
+
+  lines: list[str]
+  trees: list[str]
+  derivations: Derivations
+  score: float
+
+
+def cut(lines: Sequence[str]) -> Pieces:
+  """Returns the pieces that lines are translated in."""
+  return translate_lib.cut_lines(lines, longest=_LONGEST)
 
 
 def translate_part(
@@ -62,8 +94,8 @@ def translate_part(
   lm: LanguageModel,
   tuned: Tuned,
   theta: Theta | None = None,
-) -> tuple[list[str], list[str], float]:
-  """Translates one part: lines, derivations, mean model score."""
+) -> PartTranslations:
+  """Translates one part."""
   lines = corpus.part(part).source
   model, spans = system.part_model(
     config,
@@ -76,17 +108,30 @@ def translate_part(
   )
   # With forests: the program that tuning has compiled already.
   settings = system.decode_config(config, model, forest=True)
-  pieces = translate_lib.cut_lines(lines, longest=_LONGEST)
-  done = translate_lib.translate(
+  pieces = cut(lines)
+  done: list[Any] = [None] * len(pieces.lines)
+  found, rows = [], []
+  for result, read in translate_lib.stream(
     model, pieces, config=settings, spans=spans, derivations="tree"
-  )
+  ):
+    found.append(result.best())
+    rows.append(result.rows)
+    for row, one in zip(result.rows.tolist(), read, strict=True):
+      done[row] = one
   whole = translate_lib.assemble(done, pieces, size=len(lines))
   best = [one.text for one in whole]
   if set(tuned.templates) & set(string_templates.NGRAMS):
     # The search knows no n-gram features: they choose from its k-best list.
     best = _reranked(model, lines, settings, spans, tuned)
   score = sum(one.score for one in whole) / max(len(whole), 1)
-  return best, [one.tree for one in whole], round(score, 4)
+  return PartTranslations(
+    lines=best,
+    trees=[one.tree for one in whole],
+    derivations=derivation_rows.by_row(
+      found, rows, size=len(pieces.lines), arity=model.arity
+    ),
+    score=round(score, 4),
+  )
 
 
 def _reranked(model, lines, settings, spans, tuned: Tuned) -> list[str]:

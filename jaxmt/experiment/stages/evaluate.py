@@ -39,18 +39,28 @@ class Scores(Record):
     rows: one dict for each system and metric, see `comparison.rows`.
     signatures: by metric.
     statistics: by metric, what its scores are computed from, `[M, N, S]`.
+    pairwise: by metric, for each two systems the p-value of their difference
+      and the difference, `M` lists of `M` pairs.
   """
 
   rows: list[dict[str, Any]]
   signatures: dict[str, str]
   statistics: dict[str, np.ndarray]
+  pairwise: dict[str, list[list[list[float]]]] = dataclasses.field(
+    default_factory=dict
+  )
 
   def to_values(self) -> dict[str, Any]:
     """See `Record`; each metric's statistics are an array of their own."""
     arrays = {
       f"{_STATISTICS}{name}": value for name, value in self.statistics.items()
     }
-    return {"rows": self.rows, "signatures": self.signatures, **arrays}
+    return {
+      "rows": self.rows,
+      "signatures": self.signatures,
+      "pairwise": self.pairwise,
+      **arrays,
+    }
 
   @classmethod
   def from_values(cls, values: Mapping[str, Any]) -> Self:
@@ -58,6 +68,7 @@ class Scores(Record):
     return cls(
       rows=values["rows"],
       signatures=values["signatures"],
+      pairwise=values.get("pairwise", {}),
       statistics={
         name.removeprefix(_STATISTICS): value
         for name, value in values.items()
@@ -98,7 +109,7 @@ def evaluate(
   scored = evaluation.evaluate(references, lines, settings)
   plan = comparison.SignificancePlan(paired=len(systems) > 1, test=config.test)
   counts = {len(row) for row in references}
-  rows, signatures, statistics = [], {}, {}
+  rows, signatures, statistics, pairwise = [], {}, {}, {}
   for name, result in zip(config.metrics, scored, strict=True):
     for row in comparison.rows(result, list(systems), plan):
       rows.append({**row, "metric": name})
@@ -109,4 +120,7 @@ def evaluate(
     )
     counts = {len(row) for row in references}
     statistics[name] = result.statistics
-  return Scores(rows=rows, signatures=signatures, statistics=statistics)
+    pairwise[name] = comparison.pairwise(result, plan)
+  return Scores(
+    rows=rows, signatures=signatures, statistics=statistics, pairwise=pairwise
+  )

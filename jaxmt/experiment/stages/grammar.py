@@ -11,11 +11,23 @@ from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus, encode_training
-from jaxmt.grammar import native
-from jaxmt.grammar.extract import extraction, ghkm, hiero, static_features
+from jaxmt.features import maxent_reordering
+from jaxmt.features.maxent_reordering import MaxEntOptions, ReorderingModel
+from jaxmt.grammar import btg, native, pair_quality
+from jaxmt.grammar import table as table_lib
+from jaxmt.grammar.extract import (
+  block_pairs,
+  extraction,
+  ghkm,
+  hiero,
+  phrases,
+  static_features,
+)
 from jaxmt.grammar.extract.ghkm import GhkmOptions
 from jaxmt.grammar.extract.hiero import HieroOptions
+from jaxmt.grammar.extract.phrases import PhraseOptions
 from jaxmt.grammar.extract.shards import CountOptions, Extractor
+from jaxmt.grammar.pair_quality import WalkOptions
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.runtime.runner import Runner
@@ -23,7 +35,7 @@ from jaxmt.text import trees as trees_lib
 from jaxmt.text.binarize import binarize_left_heavy
 from jaxmt.text.trees import Trees
 
-KINDS = ("hiero", "t2s", "joint")
+KINDS = ("hiero", "t2s", "joint", "phrase", "btg")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +43,11 @@ class GrammarStageConfig:
   """What to extract.
 
   Attributes:
-    kind: "hiero", "t2s" (tree-to-string) or "joint", both.
+    kind: "hiero", "t2s" (tree-to-string), "joint", both, "phrase": a phrase
+      table, which is searched from left to right, or "btg": phrase pairs in a
+      bracketing grammar with maximum-entropy reordering.
+    phrases: which phrase pairs a phrase table or a "btg" has, and how those of
+      a phrase table are scored.
     hiero: limits of Hiero rules and phrase pairs.
     trees: limits of tree-to-string rules.
     binarize: make source trees binary, left-heavy; in decoding too.
@@ -40,6 +56,10 @@ class GrammarStageConfig:
     provenance: keep which sentence gave which rule, for leaving one out.
     features: static features beside the standard ones, by name (see
       `jaxmt.grammar.extract.static_features`).
+    weighted: add two translation probabilities from counts that are weighted
+      by the quality of sentence pairs (see `jaxmt.grammar.pair_quality`).
+    walk: how that quality is found.
+    reordering: training of a "btg"'s reordering model.
   """
 
   kind: str = "joint"
@@ -49,7 +69,11 @@ class GrammarStageConfig:
   min_count: int = 1
   alpha: float = 0.0
   provenance: bool = True
+  phrases: PhraseOptions = dataclasses.field(default_factory=PhraseOptions)
   features: tuple[str, ...] = ()
+  weighted: bool = False
+  walk: WalkOptions = dataclasses.field(default_factory=WalkOptions)
+  reordering: MaxEntOptions = dataclasses.field(default_factory=MaxEntOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,24 +84,34 @@ class Grammar(Record):
     table: R rules with their features.
     provenance: which sentence gave which rule, or None.
     binarize: whether source trees were binarised.
-    metrics: the number of rules of each kind.
+    kind: "phrase" for a phrase table, "btg" for a bracketing grammar, otherwise
+      empty.
+    orientation: kind of a phrase table's reordering model.
+    reordering: the reordering model of a BTG, or None.
+    metrics: the number of rules of each kind; how well reordering is known.
   """
 
   table: RuleTable
   provenance: Provenance | None = None
   binarize: bool = False
-  metrics: dict[str, int]
+  kind: str = ""
+  orientation: str = ""
+  reordering: ReorderingModel | None = None
+  metrics: dict[str, Any]
 
   def to_values(self) -> dict[str, Any]:
     """See `Record`; the table's columns are values of their own."""
     values = native.to_values(self.table)
     values |= {"binarize": self.binarize, "metrics": self.metrics}
+    values |= {"search": self.kind, "orientation": self.orientation}
     if self.provenance is not None:
       values |= {
         "provenance_offsets": self.provenance.rules.offsets,
         "provenance_rules": self.provenance.rules.flat,
         "provenance_counts": self.provenance.counts,
       }
+    if self.reordering is not None:
+      values |= maxent_reordering.to_values(self.reordering)
     return values
 
   @classmethod
@@ -90,6 +124,11 @@ class Grammar(Record):
       table=native.from_values(dict(values)),
       provenance=provenance,
       binarize=values["binarize"],
+      kind=values.get("search", ""),
+      orientation=values.get("orientation", ""),
+      reordering=maxent_reordering.from_values(values)
+      if "reordering_theta" in values
+      else None,
       metrics=values["metrics"],
     )
 
@@ -104,9 +143,18 @@ def check(config: GrammarStageConfig) -> None:
   try:
     hiero.check_options(config.hiero)
     ghkm.check_options(config.trees)
+    phrases.check_options(config.phrases)
     static_features.find(config.features)
+    pair_quality.check_options(config.walk)
+    maxent_reordering.check_options(config.reordering)
   except ValueError as error:
     raise InputError(f"config key 'grammar': {error}") from error
+  if config.kind == "btg" and (
+    config.phrases.smoothing != "none" or config.phrases.significance
+  ):
+    raise InputError("config key 'grammar.phrases': a btg has only 'length'")
+  if config.weighted and not config.provenance:
+    raise InputError("config key 'grammar.weighted' needs 'provenance'")
 
 
 def parse_trees(lines: list[str], *, binarize: bool) -> Trees:
@@ -139,12 +187,17 @@ def extract(
     links: of its training part.
   """
   pairs = encode_training(corpus, links.links)
+  if config.kind == "phrase":
+    return _phrase_table(config, pairs)
   extractors: list[Extractor] = []
   trees = None
   if config.kind in ("hiero", "joint"):
     extractors.append(
       functools.partial(extraction.hiero_rules, options=config.hiero)
     )
+  if config.kind == "btg":
+    limits = config.phrases.limits
+    extractors.append(functools.partial(extraction.hiero_rules, options=limits))
   if config.kind in ("t2s", "joint"):
     if corpus.train_trees is None:
       raise _needs_trees(config)
@@ -165,14 +218,85 @@ def extract(
     alpha=config.alpha,
     features=config.features,
   )
-  kinds = np.bincount(extracted.table.kind, minlength=len(Kind))
+  table = extracted.table
+  if config.weighted:
+    table = _with_weighted(config, table, extracted.provenance, pairs)
+  reordering, known = None, {}
+  if config.kind == "btg":
+    table = btg.with_joining_rules(table)
+    reordering, known = _reordering(config, pairs)
+  kinds = np.bincount(table.kind, minlength=len(Kind))
   return Grammar(
-    table=extracted.table,
+    table=table,
     provenance=extracted.provenance,
     binarize=config.binarize,
+    kind="btg" if config.kind == "btg" else "",
+    reordering=reordering,
     metrics={
-      "rules": len(extracted.table),
+      "rules": len(table),
       "hiero": int(kinds[Kind.HIERO]),
       "tree_to_string": int(kinds[Kind.TREE_TO_STRING]),
+      **known,
     },
+  )
+
+
+def _reordering(config: GrammarStageConfig, pairs):
+  """The reordering model of a BTG, and what its training saw."""
+  found = block_pairs.find(
+    pairs.source,
+    pairs.target,
+    pairs.links,
+    longest=config.reordering.longest,
+  )
+  model, report = maxent_reordering.train(
+    found.words,
+    found.inverted,
+    found.sentence,
+    source_words=pairs.source_words,
+    target_words=pairs.target_words,
+    options=config.reordering,
+  )
+  return model, {
+    f"reordering_{name}": value
+    for name, value in dataclasses.asdict(report).items()
+  }
+
+
+def _with_weighted(
+  config: GrammarStageConfig, table: RuleTable, provenance, pairs
+) -> RuleTable:
+  """Adds the probabilities that `config.weighted` asks for."""
+  weights = pair_quality.pair_weights(
+    pairs.source,
+    pairs.target,
+    pairs.links,
+    source_words=pairs.source_words,
+    target_words=pairs.target_words,
+    options=config.walk,
+    runner=Runner(workers=2),
+  )
+  values = pair_quality.weighted_probabilities(
+    table, provenance, weights, alpha=config.alpha
+  )
+  return table_lib.with_features(table, pair_quality.NAMES, values)
+
+
+def _phrase_table(config: GrammarStageConfig, pairs) -> Grammar:
+  """The phrase table of the training pairs."""
+  table = phrases.extract(
+    pairs.source,
+    pairs.target,
+    pairs.links,
+    source_words=pairs.source_words,
+    target_words=pairs.target_words,
+    options=config.phrases,
+    count=CountOptions(min_count=config.min_count),
+    runner=Runner(workers=2),
+  )
+  return Grammar(
+    table=table,
+    kind="phrase",
+    orientation=config.phrases.reordering,
+    metrics={"rules": len(table)},
   )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import PARTS, Corpus
-from jaxmt.lm import arpa_write, estimate, host, tables, text
+from jaxmt.lm import arpa_write, estimate, tables, text
 from jaxmt.lm.tables import Tables
 from jaxmt.text import ragged, vocabulary
 
@@ -62,11 +62,15 @@ class LanguageModel(Record):
   @classmethod
   def from_values(cls, values: Mapping[str, Any]) -> Self:
     """See `Record`."""
+    facts: dict[str, Any] = {
+      name: int(values["facts"][name]) for name in _FACTS
+    }
     table = Tables(
       words=tuple(values["words"]),
       **{name: values[name] for name in _ARRAYS},
-      **values["facts"],
+      **facts,
     )
+    tables.validate(table)
     return cls(tables=table, arpa=values["arpa"], metrics=values["metrics"])
 
 
@@ -97,10 +101,10 @@ def language_model(config: LmStageConfig, *, corpus: Corpus) -> LanguageModel:
     lines = [line for row in corpus.part(part).references for line in row]
     ids, tokens = vocabulary.intern(lines)
     known = tables.word_map(table, tokens)
-    scores = host.score_text(
+    scores = tables.score_text(
       table, ragged.Ragged(flat=known[ids.flat], offsets=ids.offsets)
     )
-    metrics[f"{part}_perplexity"] = round(host.perplexities(scores)[0], 3)
+    metrics[f"{part}_perplexity"] = round(tables.perplexities(scores)[0], 3)
     metrics[f"{part}_unknown"] = int(np.sum(scores.unknown))
   arpa = b"".join(arpa_write.format_arpa(model)).decode("utf-8")
   return LanguageModel(

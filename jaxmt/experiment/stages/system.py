@@ -10,11 +10,13 @@ from jaxmt.decode import model as models
 from jaxmt.decode import translator
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
+from jaxmt.decode.phrase import phrase_model
 from jaxmt.decode.translator import Translator
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar, parse_trees
 from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.features import maxent_reordering, phrase_order
 from jaxmt.grammar import estimate
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import table as table_lib
@@ -34,6 +36,7 @@ class SearchStageConfig:
     pop: candidates scored with the language model per cell.
     span: longest Hiero span.
     targets: target sides per source pattern.
+    distortion: distortion limit of a phrase table, -1 for none.
     batch_cells: cells searched together.
     threads: batches at a time; 0 for one per core. Results do not depend on
       it.
@@ -43,6 +46,7 @@ class SearchStageConfig:
   pop: int = 200
   span: int = 10
   targets: int = 20
+  distortion: int = phrase_order.DEFAULT_LIMIT
   batch_cells: int = 4096
   threads: int = dataclasses.field(default=0, metadata={"matters": False})
 
@@ -54,6 +58,8 @@ def check(config: SearchStageConfig) -> None:
       raise ValueError(f"{name} must be at least 1")
   if config.threads < 0:
     raise ValueError("threads must not be negative")
+  if not -1 <= config.distortion <= phrase_order.WINDOW:
+    raise ValueError(f"distortion is not in -1 to {phrase_order.WINDOW}")
   if config.pop < config.beam:
     raise ValueError("pop must be at least beam")
 
@@ -76,7 +82,7 @@ class Tuned(Record):
   Attributes:
     weights: by name of the feature.
     templates: the sparse features among them, see
-      `jaxmt.tune.sparse_decoding`.
+      `jaxmt.tune.kbest_decoder`.
     history: one record for each decoding.
     metrics: the best score, rounds, sizes.
   """
@@ -136,23 +142,38 @@ def part_model(
   """
   lines = None if part == "train" else corpus.part(part).source
   table = rule_table(grammar, theta, lines=lines)
-  model = make_model(config, table=table, lm=lm, weights=weights)
+  model = make_model(config, grammar, table=table, lm=lm, weights=weights)
   return model, constituents(model, corpus, part, binarize=grammar.binarize)
 
 
 def make_model(
   config: SearchStageConfig,
+  grammar: Grammar,
   *,
   table: RuleTable,
   lm: LanguageModel,
   weights: Mapping[str, float],
 ) -> Model:
-  """Prepares rules for decoding."""
+  """Prepares rules, all or some of the grammar's, for decoding."""
+  if grammar.kind == "phrase":
+    return phrase_model.make_model(
+      table,
+      lm.tables,
+      weights=weights,
+      distortion=config.distortion,
+      targets=config.targets,
+      orientation=grammar.orientation,
+    )
   return models.make_model(
     table,
     lm.tables,
     weights=weights,
-    limits=MatchConfig(span=config.span, targets=config.targets),
+    limits=MatchConfig(
+      span=config.span,
+      targets=config.targets,
+      glue="needed" if grammar.kind == "btg" else "always",
+    ),
+    features=maxent_reordering.make_features(grammar.reordering),
   )
 
 
@@ -168,7 +189,7 @@ def constituents(
 
 
 def make_translator(
-  config: SearchStageConfig, model: Model, *, binarize: bool = False
+  config: SearchStageConfig, model: Model, *, binarize: str = ""
 ) -> Translator:
   """Returns the model with the settings of the search."""
   return Translator(

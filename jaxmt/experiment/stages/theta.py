@@ -20,12 +20,12 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
+from jaxmt.runtime.checkpoint import Store
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import methods, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
-from jaxmt.train.shard_counting import Bitext
-from jaxmt.train.shard_store import Store
+from jaxmt.train.shard_counting import TrainingBitext
 from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
 
 
@@ -203,10 +203,10 @@ def _tune_score(
   """
   if not corpus.tune_source:
     return {}
-  lines, _, _ = decode.translate_part(config, "tune", corpus=corpus, **inputs)
+  done = decode.translate_part(config, "tune", corpus=corpus, **inputs)
   [scored] = evaluation.evaluate(
     corpus.tune_references,
-    [lines],
+    [done.lines],
     evaluation.Settings(metrics=("bleu",), tokenize="none"),
   )
   return {"tune_bleu": round(scored.corpus_score(0), 3)}
@@ -253,7 +253,7 @@ def training_model(
   lm: LanguageModel,
   weights: Mapping[str, float],
   theta: Theta | None = None,
-) -> tuple[Model, Bitext]:
+) -> tuple[Model, TrainingBitext]:
   """Returns the model of all rules, and the training text for it."""
   model, spans = system.part_model(
     config,

@@ -11,14 +11,8 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import registry
 from jaxmt.runtime import progress
-from jaxmt.tune import (
-  feature_subset,
-  kbest_decoder,
-  loop,
-  methods,
-  resume,
-  sparse_decoding,
-)
+from jaxmt.runtime.checkpoint import Store
+from jaxmt.tune import feature_subset, kbest_decoder, loop, methods
 from jaxmt.tune.methods import Method
 
 
@@ -42,7 +36,7 @@ class TuneStageConfig:
     batch_passes: of an online learner over a batch.
     merge: whether candidates of earlier rounds stay.
     unique: whether all strings of a list differ.
-    templates: sparse features, see `jaxmt.tune.sparse_decoding`.
+    templates: sparse features, see `jaxmt.tune.kbest_decoder`.
     min_count: leave out those that differ in lists of fewer sentences.
     keep_features: N: of the others, keep the N that differ in most sentences;
       0: all.
@@ -82,7 +76,7 @@ class TuningConfig:
 
 def check(config: TuneStageConfig) -> None:
   """Raises `InputError` for an unknown method, option or template."""
-  sparse_decoding.split(config.templates)
+  kbest_decoder.split_templates(config.templates)
   registry.find(config.metric)
   method = make_method(
     config.method, config.options, metric=config.metric, space=config.space
@@ -123,7 +117,7 @@ def tune(
   lm: LanguageModel,
   theta: Theta | None = None,
   start: Tuned | None = None,
-  partial: resume.Store | None = None,
+  partial: Store | None = None,
 ) -> Tuned:
   """Tunes weights on the tuning part.
 
@@ -172,11 +166,11 @@ def tune(
   )
   begun = None
   if partial is not None:
-    begun = resume.restore(partial, prefix="round", rounds=settings.rounds)
+    begun = loop.restore(partial, prefix="round", rounds=settings.rounds)
 
   def on_round(state: loop.LoopState) -> None:
     if partial is not None:
-      resume.save(partial, state, prefix="round")
+      loop.save(partial, state, prefix="round")
     _say(state)
 
   state = loop.run(

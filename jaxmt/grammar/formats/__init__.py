@@ -194,6 +194,11 @@ def write(table: RuleTable, path: str, dialect: str) -> None:
       out.write(text)
 
 
+def spell_blocks(table: RuleTable, dialect: str) -> Iterator[bytes]:
+  """Yields the bytes that `write` would write, many lines at a time."""
+  yield from _spelled(table, find(dialect))
+
+
 def to_lines(table: RuleTable, dialect: str) -> list[str]:
   """Returns the lines that `write` would write."""
   text = b"".join(_spelled(table, find(dialect)))

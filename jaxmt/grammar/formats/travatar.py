@@ -2,6 +2,11 @@
 
     "eat" x0:X @ X ||| x0:X "essen" @ X ||| egfp=-0.5 w=1 ||| 2 5 3 ||| 0-1
     vp ( v ( "ate" ) x0:np ) ||| x0:np "ass" @ vp ||| egfp=-1 ||| 1 1 1 ||| 0-1
+    vp ( v ( "ate" ) x0:np ) ||| x0 "ass" ||| egfp=-1
+
+The last is what Travatar's training script writes by default: the target side
+of a tree-to-string rule needs no labels, since nothing there is checked. Labels
+may be any treebank tag, such as `''` or `-LRB-`.
 
 Words stand in quotes, so none looks like markup. Values are natural logs, all
 named, and kept as written. Then counts (of both sides, the source, the target)
@@ -125,10 +130,13 @@ def _counts(data, tokens: Tokens, fault: np.ndarray) -> np.ndarray:
   return counts
 
 
-def _turn_glue(lhs: np.ndarray, source: Ragged) -> Ragged:
-  """Makes the right-branching glue rule `S -> X S` our `S -> S X`."""
+def _turn_glue(lhs: np.ndarray, source: Ragged, is_flat: np.ndarray) -> Ragged:
+  """Makes the right-branching glue rule `S -> X S` our `S -> S X`.
+
+  Treebanks have labels X and S, too: rules with a tree stay as they are.
+  """
   flat = np.array(source.flat)
-  rows = np.flatnonzero((lhs == S) & (source.lengths == 2))
+  rows = np.flatnonzero((lhs == S) & is_flat & (source.lengths == 2))
   first = source.offsets[rows]
   turned = first[(flat[first] == -1 - X) & (flat[first + 1] == -1 - S)]
   flat[turned], flat[turned + 1] = -1 - S, -1 - X
@@ -191,13 +199,13 @@ def parse(data: np.ndarray) -> Block:
     ),
   )
   target_tokens, _, has = _take_left(lines, take(TARGET), fault)
-  building.add_fault(fault, np.flatnonzero(~has), building.LEFT)
+  building.add_fault(fault, np.flatnonzero(is_flat & ~has), building.LEFT)
   lhs = building.read_left(
     data, left, unescape, names.labels, fault, needed=is_flat
   )
   lhs = np.where(is_flat, lhs, np.maximum(root, 0)).astype(np.int32)
   source, target = _sides(data, source_tokens, target_tokens, names, fault)
-  source = _turn_glue(lhs, source)
+  source = _turn_glue(lhs, source, is_flat)
   feature_names, values = _named(data, take(FEATURES), fault)
   return building.finish(
     names,

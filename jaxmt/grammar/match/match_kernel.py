@@ -9,6 +9,14 @@ twice).
 import numpy as np
 
 from jaxmt.grammar.match import source_trie as tries
+from jaxmt.grammar.match import tree_kernel
+from jaxmt.grammar.match.application_heap import (
+  by_falling_value,
+  clear_row,
+  copy_row,
+  largest,
+  offer,
+)
 from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
 from jaxmt.text.kernels import grown, grown_rows, njit
 
@@ -155,6 +163,8 @@ def _glued(end, side, inside, glue_inside, glue, scores, heap, items):
   for begin in range(end):
     total = inside[begin * side + end]
     if begin > 0:
+      if glue[2] and inside[end] > _NONE:
+        break  # a rule covers all the words
       total += glue_inside[begin]
     if total == _NONE:
       continue
@@ -222,15 +232,16 @@ def _sentence(
     grammar: the trie and its ranked rules, see `match_batch`.
     lhs: labels of the rules.
     scores: of the rules, the goal and the copied words.
-    glue: the two glue rules.
+    glue: the glue rules of arity 1 and 2, and whether to join only where no
+      rule covers all words.
     limits: longest span, most applications of a cell, most sites.
     copy_all: whether known words are copied too.
     base: the number of the first cell.
 
   Returns:
-    `(cells, applications, dropped)`: begin, end, category and end of the
-    applications of each cell; rule and cells of the sites of each application;
-    how many applications did not fit.
+    `(cells, applications, dropped)`: begin, end, category, level and end of
+    the applications of each cell; rule and cells of the sites of each
+    application; how many applications did not fit.
   """
   span, limit, width = limits
   length = len(text)
@@ -247,7 +258,7 @@ def _sentence(
   # The applications of the cell at hand, and all cells and applications.
   heap = np.empty(limit, np.float64)
   items = np.empty((limit, 2), np.int32)
-  cells = np.empty((64, 4), np.int32)  # begin, end, category, filled
+  cells = np.empty((64, 5), np.int32)  # begin, end, category, level, filled
   out = np.empty((4096, 1 + width), np.int32)
   num_cells, filled, dropped = np.int64(0), np.int64(0), np.int64(0)
   # Ordinary cells by length, then glue cells, then the goal.
@@ -314,7 +325,8 @@ def _sentence(
         cells[num_cells, 0], cells[num_cells, 1] = begin, begin + size_of
         cells[num_cells, 2] = ORDINARY
         cell_of[place] = base + num_cells
-      cells[num_cells, 3] = filled
+      cells[num_cells, 3] = cells[num_cells, 1] - cells[num_cells, 0]
+      cells[num_cells, 4] = filled
       num_cells += 1
   return cells[:num_cells], out[:filled], dropped
 
@@ -332,39 +344,59 @@ def match_batch(
   glue,
   limits,
   copy_all,
+  joins,
 ):
-  """Returns the cells and applications of a batch; see `matching.match`."""
+  """Returns the cells and applications of a batch; see `matching.match`.
+
+  With rules `joins` (`tree_kernel.match_tree`) sentences with a tree are
+  matched node by node.
+  """
   batch = len(offsets) - 1
   goal = np.full(batch, -1, np.int32)
   dropped = np.zeros(batch, np.int64)
-  all_cells = np.empty((1024, 5), np.int32)
+  all_cells = np.empty((1024, 6), np.int32)
   ends = np.zeros(1025, np.int64)
   out = np.empty((8192, 1 + limits[2]), np.int32)
   num_cells, filled = np.int64(0), np.int64(0)
   for sentence in range(batch):
     if offsets[sentence + 1] == offsets[sentence]:
       continue
-    cells, rows, lost = _sentence(
-      words[offsets[sentence] : offsets[sentence + 1]],
-      copies[offsets[sentence] : offsets[sentence + 1]],
-      spans[span_offsets[sentence] : span_offsets[sentence + 1]],
-      grammar,
-      lhs,
-      scores,
-      glue,
-      limits,
-      copy_all,
-      num_cells,
-    )
+    text = words[offsets[sentence] : offsets[sentence + 1]]
+    copied = copies[offsets[sentence] : offsets[sentence + 1]]
+    nodes = spans[span_offsets[sentence] : span_offsets[sentence + 1]]
+    if len(joins) and len(nodes):
+      cells, rows, lost = tree_kernel.match_tree(
+        text,
+        copied,
+        nodes,
+        grammar,
+        scores,
+        (len(lhs), glue[0], joins),
+        limits,
+        num_cells,
+      )
+    else:
+      cells, rows, lost = _sentence(
+        text,
+        copied,
+        nodes,
+        grammar,
+        lhs,
+        scores,
+        glue,
+        limits,
+        copy_all,
+        num_cells,
+      )
     after = num_cells + len(cells)
     all_cells = grown_rows(all_cells, after)
     ends = grown(ends, after + 1)
     out = grown_rows(out, filled + len(rows))
     for cell in range(len(cells)):
       all_cells[num_cells + cell, 0] = sentence
-      for column in range(4):
+      for column in range(5):
         all_cells[num_cells + cell, 1 + column] = cells[cell, column]
-      ends[num_cells + cell + 1] = filled + cells[cell, 3]
+      ends[num_cells + cell + 1] = filled + cells[cell, 4]
     for row in range(len(rows)):
       copy_row(out, filled + row, rows, row)
     filled += len(rows)
@@ -380,84 +412,3 @@ def match_batch(
       dropped,
     ),
   )
-
-
-@njit
-def copy_row(out, place, rows, row):
-  """Copies a row of one array to a row of another."""
-  for column in range(rows.shape[1]):
-    out[place, column] = rows[row, column]
-
-
-@njit
-def clear_row(out, row):
-  """Sets a row to -1."""
-  for column in range(out.shape[1]):
-    out[row, column] = -1
-
-
-@njit
-def by_falling_value(values, size):
-  """Places of the first `size` values, largest first, equal ones in order."""
-  order = np.arange(size)
-  sorted_values = values[:size].copy()
-  gap = size
-  while gap > 1:  # Shell's sort: short to compile, fast for some hundreds
-    gap = max((5 * gap - 1) // 11, 1)
-    for last in range(gap, size):
-      item, value = order[last], sorted_values[last]
-      place = last
-      while place >= gap:
-        other = sorted_values[place - gap]
-        if other > value or (other == value and order[place - gap] < item):
-          break
-        sorted_values[place] = other
-        order[place] = order[place - gap]
-        place -= gap
-      order[place], sorted_values[place] = item, value
-  return order
-
-
-@njit
-def largest(values, size):
-  """The largest of the first `size` values, -inf of none."""
-  found = -np.inf
-  for place in range(size):
-    found = max(found, values[place])
-  return found
-
-
-@njit
-def offer(heap, items, size, bound, rule, source):
-  """Puts one application into a min-heap that keeps the best.
-
-  Equal bounds leave the earlier application in place.
-  """
-  if size < len(heap):
-    place = size
-    size += 1
-    while place:
-      parent = (place - 1) >> 1
-      if heap[parent] <= bound:
-        break
-      heap[place] = heap[parent]
-      items[place, 0], items[place, 1] = items[parent, 0], items[parent, 1]
-      place = parent
-  elif bound > heap[0]:
-    place = 0
-    while True:
-      below = 2 * place + 1
-      if below >= size:
-        break
-      if below + 1 < size and heap[below + 1] < heap[below]:
-        below += 1
-      if heap[below] >= bound:
-        break
-      heap[place] = heap[below]
-      items[place, 0], items[place, 1] = items[below, 0], items[below, 1]
-      place = below
-  else:
-    return size
-  heap[place] = bound
-  items[place, 0], items[place, 1] = rule, source
-  return size

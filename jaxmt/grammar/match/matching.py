@@ -11,13 +11,16 @@ the search (`jaxmt.decode.chart`) fills it with hypotheses.
 
 Spans are limited for Hiero rules; tree-to-string rules match constituents of
 any length whose label is their left-hand side, and their sites are filled by
-constituents too (whatever their label: substitution is fuzzy). Glue cells
-`[0, j)` of category `GLUE` join the cells from left to right without a limit;
-one `GOAL` cell per sentence ends it. A word that no rule translates alone gets
-a pass-through application, so every sentence has a derivation.
+constituents too (whatever their label: substitution is fuzzy). With
+`substitution="exact"` the cells of a sentence with a tree are the nodes of the
+tree, and only rules whose fragments match there apply (`tree_kernel`). Glue
+cells `[0, j)` of category `GLUE` join the cells from left to right without a
+limit; one `GOAL` cell per sentence ends it. A word that no rule translates
+alone gets a pass-through application, so every sentence has a derivation.
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,6 +39,7 @@ __all__ = (
   "MatchConfig",
   "Matches",
   "constituents",
+  "joining_rules",
   "match",
 )
 
@@ -50,12 +54,18 @@ class MatchConfig:
     applications: applications per cell.
     pass_through: "unknown" copies words that no rule translates alone, "all"
       offers to copy every word.
+    glue: "always" joins parts at every place; "needed" only where no rule
+      covers all words up to there, as for bracketing grammars.
+    substitution: of tree-to-string rules: "fuzzy" compares spans, and labels by
+      a feature; "exact" matches fragments with the tree.
   """
 
   span: int = 10
   targets: int = 20
   applications: int = 128
   pass_through: str = "unknown"
+  glue: str = "always"
+  substitution: str = "fuzzy"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -71,26 +81,43 @@ class Matches:
     begin: first word of each cell, int32 `[C]`.
     end: one past its last word, int32 `[C]`.
     category: `ORDINARY`, `GLUE` or `GOAL`, int8 `[C]`.
+    level: rises from children to parents of one category, int32 `[C]`.
     offsets: cell c's applications are `offsets[c] : offsets[c + 1]`, `[C + 1]`,
       by falling bound.
     rule: rule of each application, int32 `[N]`.
     child: child cells in source order, -1 beyond the arity, int32 `[N, A]`.
     goal: goal cell of each sentence, -1 for an empty sentence, int32 `[B]`.
     dropped: applications that fell to the per-cell limit, int64 `[B]`.
+    place: row of each cell in a chart, from 1, int32 `[C]`; until a chart is
+      laid out, in the order of the cells.
   """
 
   sentence: np.ndarray
   begin: np.ndarray
   end: np.ndarray
   category: np.ndarray
+  level: np.ndarray
   offsets: np.ndarray
   rule: np.ndarray
   child: np.ndarray
   goal: np.ndarray
   dropped: np.ndarray
+  place: np.ndarray
 
   def __len__(self) -> int:
     return len(self.sentence)
+
+  @functools.cached_property
+  def rules(self) -> np.ndarray:
+    """The rules that are applied anywhere, int32, rising."""
+    return np.unique(self.rule)
+
+  @functools.cached_property
+  def root(self) -> np.ndarray:
+    """Row of each sentence's goal in a chart, 0 for an empty one, `[B]`."""
+    root = np.zeros(len(self.goal), np.int32)
+    root[self.goal >= 0] = self.place[self.goal[self.goal >= 0]]
+    return root
 
 
 def constituents(trees: Trees, labels: Sequence[str]) -> Ragged:
@@ -106,6 +133,25 @@ def constituents(trees: Trees, labels: Sequence[str]) -> Ragged:
     flat=np.stack([trees.start, trees.end, label], axis=1).astype(np.int32),
     offsets=np.asarray(trees.offsets, np.int64),
   )
+
+
+def joining_rules(table: RuleTable) -> np.ndarray:
+  """Returns the rules for tree nodes that no fragment matches, int32 `[3]`.
+
+  They are pass-through rules with sites: one of a single child, then two that
+  join two children. The last joins parts of a longer list of children, which
+  must cost nothing.
+
+  Raises:
+    ValueError: if the table does not have them.
+  """
+  arities = arity(table)
+  copying = table.kind == Kind.PASS_THROUGH
+  single = np.flatnonzero(copying & (arities == 1))
+  double = np.flatnonzero(copying & (arities == 2))
+  if len(single) != 1 or len(double) != 2:
+    raise ValueError("exact substitution needs the rules that join children")
+  return np.concatenate([single, double]).astype(np.int32)
 
 
 def match(
@@ -125,7 +171,7 @@ def match(
   Args:
     sentences: source word ids, B rows of T words in all.
     table: R rules, glue rules among them.
-    trie: the table's source sides.
+    trie: the table's source sides, built for the config's substitution.
     ranked: rules of each trie node, best first (`trie.rank_rules`).
     scores: static scores `[R + 1 + P]`: rules, the goal, P copied words.
     copies: which of the P copied words each token is, int32 `[T]`.
@@ -134,7 +180,8 @@ def match(
     width: A, columns of `Matches.child`; what the table needs if None.
 
   Raises:
-    ValueError: if the table has no glue rule of arity 1 or none of arity 2.
+    ValueError: if the table has no glue rule of arity 1 or none of arity 2, or
+      for exact substitution not all rules of `joining_rules`.
   """
   arities = arity(table)
   glue = table.kind == Kind.GLUE
@@ -144,6 +191,13 @@ def match(
     raise ValueError("the table needs glue rules of arity 1 and of arity 2")
   if config.pass_through not in ("unknown", "all"):
     raise ValueError(f"pass_through {config.pass_through!r}")
+  if config.glue not in ("always", "needed"):
+    raise ValueError(f"glue {config.glue!r}")
+  if config.substitution not in ("fuzzy", "exact"):
+    raise ValueError(f"substitution {config.substitution!r}")
+  joins = np.zeros(0, np.int32)
+  if config.substitution == "exact":
+    joins = joining_rules(table)
   if spans is None:
     spans = Ragged(
       flat=np.zeros((0, 3), np.int32),
@@ -160,19 +214,22 @@ def match(
     (trie.keys, trie.children, ranked.flat, ranked.offsets),
     np.ascontiguousarray(table.lhs, np.int32),
     np.ascontiguousarray(scores, np.float32),
-    (first, later),
+    (first, later, config.glue == "needed"),
     (config.span, config.applications, width),
     config.pass_through == "all",
+    joins,
   )
-  sentence, begin, end, category, _ = np.ascontiguousarray(cells.T)
+  sentence, begin, end, category, level, _ = np.ascontiguousarray(cells.T)
   return Matches(
     sentence=sentence,
     begin=begin,
     end=end,
     category=category.astype(np.int8),
+    level=level,
     offsets=ends.copy(),
     rule=applications[:, 0].copy(),
     child=applications[:, 1:].copy(),
     goal=goal,
     dropped=dropped,
+    place=np.arange(1, len(sentence) + 1, dtype=np.int32),
   )

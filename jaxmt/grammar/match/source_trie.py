@@ -6,7 +6,8 @@ fuzzy (any label may fill any site), hence all non-terminals are one symbol
 here; labels are compared during search, as features.
 
 Node `LEXICAL` is the root of Hiero rules and phrase pairs, node `TREE` the root
-of tree-to-string rules, which match constituents only.
+of tree-to-string rules, which match constituents only. Where tree fragments are
+matched exactly, the latter are inserted as the codes of their fragments.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import numpy as np
 
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged, row_offsets
+from jaxmt.text.ragged import Ragged, row_offsets, select
 
 LEXICAL, TREE = 0, 1
 SITE = -1
@@ -44,12 +45,17 @@ class Trie:
   num_nodes: int
 
 
-def build_trie(table: RuleTable) -> Trie:
+def build_trie(table: RuleTable, *, exact: bool = False) -> Trie:
   """Builds the trie of a table's source sides.
 
   Rules whose source side is empty or a single non-terminal are left out: they
   would make a cell its own child, and with fuzzy substitution they say nothing
-  the substitution itself does not.
+  the substitution itself does not. Tree fragments matched exactly stay: each
+  node of the tree has a cell of its own.
+
+  Args:
+    table: the rules.
+    exact: whether tree-to-string rules match by their fragments.
   """
   root = np.full(len(table), -1, np.int32)
   root[table.kind == Kind.HIERO] = LEXICAL
@@ -64,17 +70,58 @@ def build_trie(table: RuleTable) -> Trie:
     else np.zeros(len(table), np.int32)
   )
   root[(lengths == 1) & (first < 0)] = -1
-  size = _capacity(len(table.source.flat))
+  patterns = table.source
+  if exact:
+    is_tree = table.kind == Kind.TREE_TO_STRING
+    is_tree &= table.fragments.lengths > 0
+    root[is_tree] = TREE
+    patterns = _either(table.fragments, table.source, is_tree)
+  size = _capacity(len(patterns.flat))
   keys, children, end, num_nodes = _insert(
-    np.asarray(table.source.flat), table.source.offsets, root, size, True
+    np.asarray(patterns.flat),
+    patterns.offsets,
+    root,
+    size,
+    np.array([True, not exact]),
   )
   # A second trie, with labels told apart, numbers the source patterns.
   _, _, group, _ = _insert(
-    np.asarray(table.source.flat), table.source.offsets, root, size, False
+    np.asarray(patterns.flat),
+    patterns.offsets,
+    root,
+    size,
+    np.array([False, False]),
   )
   return Trie(
     keys=keys, children=children, end=end, group=group, num_nodes=num_nodes
   )
+
+
+def insert(
+  rows: Ragged, root: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+  """Builds a trie of any rows of symbols.
+
+  Args:
+    rows: int32, R rows.
+    root: node under which each row goes, -1 for none, int32 `[R]`.
+
+  Returns:
+    `(keys, children, end, num_nodes)`, see `Trie`.
+  """
+  size = _capacity(len(rows.flat))
+  fuzzy = np.ones(int(root.max(initial=0)) + 1, np.bool_)
+  return _insert(np.asarray(rows.flat), rows.offsets, root, size, fuzzy)
+
+
+def _either(one: Ragged, other: Ragged, choose: np.ndarray) -> Ragged:
+  """The rows of `one` where `choose` says so, else those of `other`."""
+  both = Ragged(
+    flat=np.concatenate([one.flat, other.flat]),
+    offsets=np.concatenate([one.offsets, other.offsets[1:] + len(one.flat)]),
+  )
+  rows = np.arange(len(one))
+  return select(both, np.where(choose, rows, rows + len(one)))
 
 
 def _capacity(symbols: int) -> int:
@@ -103,6 +150,7 @@ def step(keys, children, node, symbol):
 
 @njit
 def _insert(flat, offsets, root, size, fuzzy):
+  """Inserts rows of symbols; `fuzzy`: under which roots labels are one."""
   keys = np.full(size, _EMPTY, np.int64)
   children = np.zeros(size, np.int32)
   end = np.full(len(root), -1, np.int32)
@@ -113,7 +161,7 @@ def _insert(flat, offsets, root, size, fuzzy):
       continue
     for item in range(offsets[rule], offsets[rule + 1]):
       symbol = np.int64(flat[item])
-      if fuzzy and symbol < 0:
+      if fuzzy[root[rule]] and symbol < 0:
         symbol = np.int64(SITE)
       key = (np.int64(node) << 32) | (symbol + np.int64(1 << 30))
       place = slot(keys, key)

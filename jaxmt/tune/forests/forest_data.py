@@ -24,12 +24,72 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
-from jaxmt.metrics import compiled_bleu
+from jaxmt.metrics import bleu
+from jaxmt.text.kernels import njit
 from jaxmt.tune.forests import forest_ngrams
-from jaxmt.tune.forests.forest_loss_config import check_metric
 from jaxmt.tune.forests.forest_mert import ForestLines
 from jaxmt.tune.forests.forest_ngrams import NgramForests
+from jaxmt.tune.gradient_config import check_metric
 from jaxmt.tune.lists import mert
+
+
+@njit
+def workspace(node_offsets):
+  """Returns room for `best_derivation`: (inside, back, stack)."""
+  most = 1
+  for row in range(len(node_offsets) - 1):
+    most = max(most, node_offsets[row + 1] - node_offsets[row])
+  return np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+
+
+@njit
+def best_derivation(low, high, edge_offsets, tails, values, first, room, out):
+  """Finds the best derivation of one sentence; the first of equal ones.
+
+  Args:
+    low: its first node.
+    high: one past its last, the root.
+    edge_offsets: of all nodes.
+    tails: of all edges.
+    values: what each of its edges adds, from edge `first` on.
+    first: its first edge.
+    room: from `workspace`.
+    out: gets the edges of the derivation; as long as it needs.
+
+  Returns:
+    `(out, number of edges)`: `out` itself, or a longer array.
+  """
+  inside, back, stack = room
+  arity = tails.shape[1]
+  for node in range(low, high):
+    inside[node - low], back[node - low] = -np.inf, -1
+    for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+      value = values[edge - first]
+      for part in range(arity):
+        if tails[edge, part] < 0:
+          break
+        value += inside[tails[edge, part] - low]
+      if value > inside[node - low]:
+        inside[node - low], back[node - low] = value, edge
+  # Down from the root. A node may be used several times, so `stack` may grow.
+  count, top = 0, 1
+  stack[0] = high - 1
+  while top:
+    top -= 1
+    edge = back[stack[top] - low]
+    if count == len(out):
+      out = np.concatenate((out, np.empty_like(out)))
+    out[count] = edge
+    count += 1
+    if top + arity > len(stack):
+      stack = np.concatenate((stack, np.empty(arity, np.int64)))
+    for part in range(arity):
+      if tails[edge, part] < 0:
+        break
+      stack[top] = tails[edge, part]
+      top += 1
+  return out, count
+
 
 # Added to all counts of the corpus, so that no order is without matches.
 _SMOOTHING = 1.0
@@ -96,15 +156,15 @@ def prepare(
     lines=[pool.lines[row] for row in earlier.tolist()],
     sentence=pool.sentence[earlier],
   )
-  found = best_sums(
+  sums = best_sums(
     split.forest, (features @ weights)[split.edge], split.statistics
   )
-  references = nearest_lengths(forests.references, found[:, 4])
+  references = nearest_lengths(forests.references, sums[:, 4])
   filled = np.diff(split.forest.node_offsets) > 0
-  corpus = np.append(found.sum(0), references[filled].sum()) + _SMOOTHING
+  corpus = np.append(sums.sum(0), references[filled].sum()) + _SMOOTHING
   slopes, plain = np.empty((2, 2 * forest_ngrams.ORDER))
-  compiled_bleu.slopes(corpus, slopes)
-  compiled_bleu.slopes(np.append(corpus[:-1], 0.0), plain)
+  bleu.slopes(corpus, slopes)
+  bleu.slopes(np.append(corpus[:-1], 0.0), plain)
   slopes = brevity * slopes + (1.0 - brevity) * plain
   return ForestData(
     split=split,
@@ -162,7 +222,7 @@ def best_sums(
   return out
 
 
-class Judge:
+class ForestJudge:
   """Scores weights by the best derivations of forests and earlier lists."""
 
   def __init__(self, pool: CandidateLists, metric: str):
@@ -172,5 +232,5 @@ class Judge:
   def __call__(self, weights: np.ndarray) -> float:
     """Returns the corpus score of the metric itself, clipped and exact."""
     still = np.zeros(len(weights))
-    found = self._lines.trace(np.asarray(weights, np.float64), still)
-    return mert.best_interval(*found, metric=self._metric)[1]
+    lines = self._lines.trace(np.asarray(weights, np.float64), still)
+    return mert.best_interval(*lines, metric=self._metric)[1]

@@ -24,11 +24,10 @@ from jaxmt.losses import forest as forest_losses
 from jaxmt.losses import registry as losses
 from jaxmt.losses.forest import PackedForests
 from jaxmt.text.ragged import bucket
-from jaxmt.tune.best_iterate import Chooser
 from jaxmt.tune.forests import forest_data
 from jaxmt.tune.forests.forest_data import ForestData
-from jaxmt.tune.forests.forest_loss_config import ForestLossConfig
-from jaxmt.tune.gradient_config import stages
+from jaxmt.tune.gradient_config import ForestLossConfig, stages
+from jaxmt.tune.learning import Chooser
 from jaxmt.tune.lists import owlqn
 
 _TILE = 512  # edges of one step of a pass
@@ -72,28 +71,30 @@ def make_batches(
   used = [np.unique(split.edge[edges]) for _, edges in parts]
   rows = bucket(max(16, *map(len, used)))
   return [
-    _batch(data, forest, edges, own, group, sizes, rows)
-    for (forest, edges), own, group in zip(parts, used, groups, strict=True)
+    _batch(data, forest, edges, edges_used, group, sizes, rows)
+    for (forest, edges), edges_used, group in zip(
+      parts, used, groups, strict=True
+    )
   ]
 
 
-def _batch(data, forest, edges, own, group, sizes, rows) -> ForestBatch:
+def _batch(data, forest, edges, used, group, sizes, rows) -> ForestBatch:
   split = data.split
   features = np.zeros((rows, data.features.shape[1]), np.float32)
-  features[: len(own)] = data.features[own]
+  features[: len(used)] = data.features[used]
   origin = np.zeros(sizes.edges, np.int32)
-  origin[: len(edges)] = np.searchsorted(own, split.edge[edges])
+  origin[: len(edges)] = np.searchsorted(used, split.edge[edges])
   table = np.zeros((sizes.edges, 9), np.float32)
   table[: len(edges), :8] = split.statistics[edges]
   tops, rows_of = root_edges(forest)
   table[tops, 8] = data.references[group[rows_of]]
-  made = ForestBatch(
+  batch = ForestBatch(
     packed=forest_losses.pack(forest, tile=_TILE, sizes=sizes),
     features=features,
     origin=origin,
     statistics=table,
   )
-  return jax.tree.map(jnp.asarray, made)
+  return jax.tree.map(jnp.asarray, batch)
 
 
 def group_sentences(
@@ -151,8 +152,8 @@ def _step(weights, state, initial, batch, costing, pace, *, loss, kind):
 
   def value(weights):
     total, count = _sums(weights, batch, costing, loss=loss)
-    found = _finish(total, count, loss)
-    return found + 0.5 * l2 * jnp.sum((weights - initial) ** 2)
+    result = _finish(total, count, loss)
+    return result + 0.5 * l2 * jnp.sum((weights - initial) ** 2)
 
   gradient = jax.grad(value)(weights)
   gradient = jnp.where(jnp.isfinite(gradient), gradient, 0.0)
@@ -190,8 +191,8 @@ class Evaluation:
       l2: strength of the pull towards `initial`.
       initial: `[F]`.
     """
-    self._batches, self._loss, self._l2 = batches, loss, l2
-    self._initial = initial
+    self._batches, self._loss, self.l2 = batches, loss, l2
+    self.initial = initial
     numbers = {name: jnp.float32(value) for name, value in settings.items()}
     self.costing = (jnp.asarray(slopes, jnp.float32), numbers)
 
@@ -215,10 +216,10 @@ class Evaluation:
     value = float(_finish(total, count, self._loss))
     if losses.find(self._loss).finish is None:
       gradient /= max(float(count), 1.0)
-    if self._l2 and self._initial is not None:
-      moved = weights - self._initial
-      value += 0.5 * self._l2 * float(moved @ moved)
-      gradient += self._l2 * moved
+    if self.l2 and self.initial is not None:
+      moved = weights - self.initial
+      value += 0.5 * self.l2 * float(moved @ moved)
+      gradient += self.l2 * moved
     return value, gradient
 
 
@@ -226,9 +227,17 @@ class Evaluation:
 
 
 def optimise(
-  pool: CandidateLists, weights: np.ndarray, config: ForestLossConfig, seed: int
+  pool: CandidateLists,
+  weights: np.ndarray,
+  config: ForestLossConfig,
+  seed: int,
+  *,
+  centre: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[dict]]:
-  """Minimises a loss on the pool's forests; arguments as `mira.optimise`."""
+  """Minimises a loss on the pool's forests; arguments as `mira.optimise`.
+
+  The regulariser pulls to `centre`, by default the weights to start from.
+  """
   data = forest_data.prepare(
     pool, weights, config.metric, brevity=config.brevity
   )
@@ -245,20 +254,19 @@ def optimise(
     weights,
     config.metric,
     explore=config.explore,
-    judge=forest_data.Judge(pool, config.metric),
+    last=config.last,
+    judge=forest_data.ForestJudge(pool, config.metric),
   )
-  current = np.array(weights, np.float64)
-  largest = np.abs(current).max(initial=0.0)
-  if config.start_scale and largest:
-    current *= config.start_scale / largest
+  current = _scaled(weights, config)
+  centre = current if centre is None else _scaled(centre, config)
   for number, settings in enumerate(stages(config)):
     evaluate = Evaluation(
       batches,
       config.cost_scale * data.slopes,
       loss=config.loss,
       settings=settings,
-      l2=config.l2,
-      initial=current,
+      l2=config.l2 + config.pull / max(pool.sentences, 1),
+      initial=centre,
     )
     run = _batch_steps if by_batch else _stochastic_passes
     for step, iterate in run(batches, evaluate, current, config, seed + number):
@@ -268,14 +276,21 @@ def optimise(
   return chooser.best, chooser.history
 
 
+def _scaled(weights: np.ndarray, config: ForestLossConfig) -> np.ndarray:
+  """The weights at the scale to start from."""
+  largest = np.abs(weights).max(initial=0.0)
+  scale = config.start_scale / largest if config.start_scale and largest else 1
+  return np.array(weights, np.float64) * scale
+
+
 def _batch_steps(
   batches, evaluate, weights, config, seed
 ) -> Iterator[tuple[int, np.ndarray]]:
   """Yields some of the iterates of L-BFGS, and the last."""
   del batches, seed
-  found = owlqn.minimise(evaluate, weights, l1=config.l1, steps=config.steps)
-  for step, iterate in enumerate(found):
-    if (step + 1) % config.chunk == 0 or step + 1 == len(found):
+  iterates = owlqn.minimise(evaluate, weights, l1=config.l1, steps=config.steps)
+  for step, iterate in enumerate(iterates):
+    if (step + 1) % config.chunk == 0 or step + 1 == len(iterates):
       yield step + 1, iterate
 
 
@@ -284,11 +299,15 @@ def _stochastic_passes(
 ) -> Iterator[tuple[int, np.ndarray]]:
   """Yields the weights after each pass over the batches."""
   rng = np.random.default_rng(seed)
-  initial = current = jnp.asarray(weights, jnp.float32)
+  current = jnp.asarray(weights, jnp.float32)
+  initial = jnp.asarray(evaluate.initial, jnp.float32)
   state: Any = _STEPS[config.optimizer](config.rate).init(current)
   time = 0
   for number in range(config.passes):
-    for place in rng.permutation(len(batches)).tolist():
+    order = np.arange(len(batches))
+    if config.shuffle:
+      order = rng.permutation(len(batches))
+    for place in order.tolist():
       fall = 1.0 + time / config.half_life if config.half_life else 1.0
       current, state = _step(
         current,
@@ -296,7 +315,7 @@ def _stochastic_passes(
         initial,
         batches[place],
         evaluate.costing,
-        (config.rate / fall, config.l2),
+        (config.rate / fall, evaluate.l2),
         loss=config.loss,
         kind=config.optimizer,
       )

@@ -18,7 +18,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import EdgeStrings
 from jaxmt.text.ragged import row_offsets
-from jaxmt.tune.forests.forest_pool import ForestPool, Judge
+from jaxmt.tune.forests.forest_pool import ForestPool, StringStatistics
 from jaxmt.tune.lists import envelope, mert
 
 
@@ -49,7 +49,7 @@ class ForestLines:
       metric: what statistics to give.
     """
     self._pool = pool
-    self._judge = Judge(forests, metric)
+    self._statistics_of = StringStatistics(forests, metric)
     self._statistics = pool.statistics[metric]
     self._forest = forests.spelled.forest
     self._strings = EdgeStrings(
@@ -72,16 +72,16 @@ class ForestLines:
       weights: float64 `[F]`, where step 0 is.
       direction: float64 `[F]`.
     """
-    found = hypergraph.envelope(
+    traced = hypergraph.envelope(
       self._forest,
       weights @ self.columns,
       direction @ self.columns,
       strings=self._strings,
     )
-    counts = np.diff(found.offsets)
+    counts = np.diff(traced.offsets)
     sentence = np.repeat(np.arange(len(counts)), counts)
-    statistics = self._judge(found.words, sentence)
-    lines = (found.intercept, found.slope)
+    statistics = self._statistics_of(traced.words, sentence)
+    lines = (traced.intercept, traced.slope)
     return self._merged(weights, direction, counts, lines, statistics)
 
   def _merged(self, weights, direction, counts, lines, statistics):
@@ -142,7 +142,7 @@ def optimise(
   with concurrent.futures.ThreadPoolExecutor(
     config.threads or None
   ) as executor:
-    found = list(
+    climbed = list(
       executor.map(
         lambda number: _climb(
           lines, starts[number], directions[number], config=config
@@ -152,10 +152,10 @@ def optimise(
     )
   history = [
     {"start": number, "score": score, "rounds": rounds}
-    for number, (_, score, rounds) in enumerate(found)
+    for number, (_, score, rounds) in enumerate(climbed)
   ]
-  best = max(range(len(found)), key=lambda number: found[number][1])
-  result = found[best][0]
+  best = max(range(len(climbed)), key=lambda number: climbed[number][1])
+  result = climbed[best][0]
   largest = np.abs(result).max(initial=0.0)
   return result / largest if largest > 0 else result, history
 

@@ -13,16 +13,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.metrics import compiled_bleu
+from jaxmt.metrics import bleu
 from jaxmt.text.kernels import njit
 from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.forests import forest_data, forest_viterbi
-from jaxmt.tune.forests.forest_loss_config import check_metric
-from jaxmt.tune.learner import Learner, begin
+from jaxmt.tune.forests import forest_data
+from jaxmt.tune.gradient_config import check_metric
+from jaxmt.tune.learning import Chooser, Learner, begin
 from jaxmt.tune.lists import mira
 
-_STATISTICS = compiled_bleu.SIZE - 1
+_STATISTICS = bleu.SIZE - 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,114 +64,94 @@ def _sum(features, origin, statistics, edges, count, vector, table):
 
 
 @njit
-def mira_pass(
-  forest,
-  features,
-  origin,
-  statistics,
-  references,
-  order,
-  weights,
-  lagged,
-  document,
-  steps,
-  *settings,
-):
+def _gains(statistics, slopes, low, high, out):
+  """Fills the gains of edges `low` to `high`: linear in statistics."""
+  for edge in range(low, high):
+    out[edge - low] = 0.0
+    for s in range(_STATISTICS):
+      out[edge - low] += slopes[s] * statistics[edge, s]
+
+
+@njit
+def mira_pass(forests, order, state, steps, settings):
   """One pass; changes weights, lagged and document in place.
 
   Args:
-    forest: (node offsets, edge offsets, tails) of B sentences.
-    features: of the decoder's edges, `[E', F]`.
-    origin: the decoder's edge of each edge, `[E]`.
-    statistics: of edges, `[E, 8]`.
-    references: reference lengths, `[B]`.
+    forests: (node offsets, edge offsets, tails) of B sentences; features of the
+      decoder's edges, `[E', F]`; the decoder's edge of each edge, `[E]`;
+      statistics of edges, `[E, 8]`; reference lengths, `[B]`.
     order: sentences in the order of the pass.
-    weights: `[F]`.
-    lagged: see `mira.mira_pass`, `[F]`.
-    document: the pseudo-document, `[9]`.
+    state: weights `[F]`, lagged `[F]` (see `mira`), pseudo-document `[9]`.
     steps: sentences seen before this pass.
-    *settings: cap, decay, constraints, model_background.
+    settings: see `mira.Settings`.
 
   Returns:
     `(steps, number of updates, summed loss)`.
   """
-  cap, decay, constraints, model_background = settings
-  node_offsets, edge_offsets, tails = forest
+  structure, features, origin, statistics, references = forests
+  node_offsets, edge_offsets, tails = structure
+  weights, lagged, document = state
   width = len(weights)
-  room = forest_viterbi.workspace(node_offsets)
+  room = forest_data.workspace(node_offsets)
   edges = np.empty(64, np.int64)
   slopes = np.empty(_STATISTICS)
-  present = np.zeros(compiled_bleu.SIZE)
-  good = np.zeros(compiled_bleu.SIZE)
-  bad = np.zeros(compiled_bleu.SIZE)
-  hope = np.empty(width)
-  fear = np.empty(width)
-  ways = np.empty((constraints, width))
-  gram = np.zeros((constraints, constraints))
-  losses = np.zeros(constraints)
-  alpha = np.zeros(constraints)
+  present, good = np.zeros(bleu.SIZE), np.zeros(bleu.SIZE)
+  bad = np.zeros(bleu.SIZE)
+  hope, fear = np.empty(width), np.empty(width)
+  constraints = mira.make_constraints(settings.constraints, width)
+  for row in range(settings.constraints):
+    constraints.ids[row], constraints.sizes[row] = np.arange(width), width
   updates, total_loss = 0, 0.0
   for sentence in order:
     low, high = node_offsets[sentence], node_offsets[sentence + 1]
     if low == high:
       continue
     first, last = edge_offsets[low], edge_offsets[high]
-    scores = np.empty(last - first)
-    gains = np.empty(last - first)
+    scores, gains = np.empty(last - first), np.empty(last - first)
     # The present translation, and gains around the document with it.
     _scores(features, origin, weights, first, last, scores)
-    edges, count = forest_viterbi.best_derivation(
+    edges, count = forest_data.best_derivation(
       low, high, edge_offsets, tails, scores, first, room, edges
     )
     _sum(features, origin, statistics, edges, count, fear, present)
     present[_STATISTICS] = references[sentence]
-    compiled_bleu.slopes(document + present, slopes)
+    bleu.slopes(document + present, slopes)
     slopes *= document[_STATISTICS] + references[sentence]
-    for edge in range(first, last):
-      gains[edge - first] = 0.0
-      for s in range(_STATISTICS):
-        gains[edge - first] += slopes[s] * statistics[edge, s]
+    _gains(statistics, slopes, first, last, gains)
     # The hope.
-    edges, count = forest_viterbi.best_derivation(
+    edges, count = forest_data.best_derivation(
       low, high, edge_offsets, tails, scores + gains, first, room, edges
     )
     _sum(features, origin, statistics, edges, count, hope, good)
     good[_STATISTICS] = references[sentence]
     # Fears, each under the weights that the ones before lead to.
-    before = weights.copy()
-    number = 0
-    while number < constraints:
-      edges, count = forest_viterbi.best_derivation(
+    trial, number = weights.copy(), 0
+    while number < settings.constraints:
+      edges, count = forest_data.best_derivation(
         low, high, edge_offsets, tails, scores - gains, first, room, edges
       )
       _sum(features, origin, statistics, edges, count, fear, bad)
-      lead = 0.0
-      for s in range(_STATISTICS):
-        lead += slopes[s] * (good[s] - bad[s])
-      ways[number] = hope - fear
-      now = lead - weights @ ways[number]
-      size = ways[number] @ ways[number]
-      if lead <= 0.0 or now <= 1e-9 or size <= 0.0:
+      lead = slopes @ (good - bad)[:_STATISTICS]
+      way = constraints.values[number]
+      way[:] = hope - fear
+      now = lead - trial @ way
+      if lead <= 0.0 or now <= 1e-9 or way @ way <= 0.0:
         break
-      losses[number] = lead - before @ ways[number]
+      constraints.losses[number] = lead - weights @ way
       number += 1
       total_loss += now if number == 1 else 0.0
-      for j in range(number):
-        for k in range(number):
-          gram[j, k] = ways[j] @ ways[k]
-      mira.solve(gram, losses, number, cap / number, alpha)
-      weights[:] = before
-      for j in range(number):
-        weights += alpha[j] * ways[j]
-      if number < constraints:
-        _scores(features, origin, weights, first, last, scores)
+      mira.solve_constraints(constraints, number, settings.cap)
+      trial[:] = weights
+      mira.move(constraints, number, 1.0, trial)
+      if number < settings.constraints:
+        _scores(features, origin, trial, first, last, scores)
     if number:
-      lagged += steps * (weights - before)
+      weights[:] = trial
+      mira.move(constraints, number, steps, lagged)
       updates += 1
     steps += 1
-    chosen = present if model_background else good
-    for s in range(len(document)):
-      document[s] = decay * document[s] + chosen[s]
+    chosen = present if settings.model_background else good
+    mira.add_to_document(document, chosen, settings.decay)
   return steps, updates, total_loss
 
 
@@ -181,31 +160,20 @@ def passes(
 ) -> Iterator[tuple[Learner, dict]]:
   """Yields the learner and a record after each pass; see `mira.passes`."""
   data = forest_data.prepare(pool, learner.weights, config.metric)
-  rng = np.random.default_rng(seed)
   if not len(learner.document):
-    learner.document = np.ones(compiled_bleu.SIZE)
+    learner.document = np.ones(bleu.SIZE)
   forest = data.split.forest
-  for number in range(config.passes):
-    order = np.arange(len(forest))
-    if config.shuffle:
-      order = rng.permutation(len(forest))
-    learner.steps, updates, loss = mira_pass(
-      (forest.node_offsets, forest.edge_offsets, forest.tails),
-      data.features,
-      data.split.edge,
-      data.split.statistics,
-      data.references,
-      order,
-      learner.weights,
-      learner.lagged,
-      learner.document,
-      learner.steps,
-      config.cap,
-      config.decay,
-      config.constraints,
-      config.background == "model",
-    )
-    yield learner, {"pass": number, "updates": updates, "loss": loss}
+  forests = (
+    (forest.node_offsets, forest.edge_offsets, forest.tails),
+    data.features,
+    data.split.edge,
+    data.split.statistics,
+    data.references,
+  )
+  one_pass = lambda order, state, steps, settings: mira_pass(
+    forests, order, state, steps, settings
+  )
+  return mira.run_passes(one_pass, len(forest), learner, config, seed)
 
 
 def optimise(
@@ -218,7 +186,7 @@ def optimise(
     weights,
     config.metric,
     explore=config.explore,
-    judge=forest_data.Judge(pool, config.metric),
+    judge=forest_data.ForestJudge(pool, config.metric),
   )
   for now, record in passes(pool, begin(weights), config, seed):
     chooser.offer(now.average, record)

@@ -15,12 +15,13 @@ reference has one.
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxmt.hypergraph import Forest, prune
 from jaxmt.metrics import base, reference_trie, text
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown, grown_rows, njit
 from jaxmt.text.ragged import row_offsets
 from jaxmt.tune.forests.forest_pool import ForestPool
 
@@ -78,20 +79,20 @@ def split(
   symbols = np.where(
     symbols >= 0, np.append(ids, 0)[np.maximum(symbols, 0)], symbols
   ).astype(np.int32)
-  forest, kept = spelled.forest, np.arange(len(spelled.target))
+  forest, numbers = spelled.forest, np.arange(len(spelled.target))
   parts: list = [None] * len(spelled)
   waiting, pruned = list(range(len(spelled))), set()
   while waiting:
     for row in waiting:
       parts[row] = _split_sentence(
-        forest, kept, symbols, spelled.target.offsets, known, row, max_edges
+        forest, numbers, symbols, spelled.target.offsets, known, row, max_edges
       )
     waiting = [row for row in waiting if not len(parts[row][0])]
     if waiting:
       sizes = np.diff(forest.edge_offsets[forest.node_offsets])
       sizes[waiting] //= 2
       forest, which = prune(forest, edges=sizes)
-      kept = kept[which]
+      numbers = numbers[which]
       pruned.update(waiting)
   if len(lines) and sentence is not None:
     parts = _with_lines(parts, lines, sentence, known, len(spelled.target))
@@ -113,12 +114,12 @@ def _with_lines(parts, lines, sentence, known, first):
   out = []
   for row, (offsets, tails, numbers, statistics) in enumerate(parts):
     low, high = cuts[row], cuts[row + 1] if len(numbers) else cuts[row]
-    grown = offsets.copy()
-    grown[-1] += high - low  # the root is the last node
+    longer = offsets.copy()
+    longer[-1] += high - low  # the root is the last node
     none = np.full((high - low, tails.shape[1]), -1, np.int32)
     out.append(
       (
-        grown,
+        longer,
         np.concatenate([tails, none]),
         np.concatenate([numbers, first + np.arange(low, high)]),
         np.concatenate([statistics, table[low:high]]),
@@ -127,22 +128,21 @@ def _with_lines(parts, lines, sentence, known, first):
   return out
 
 
-def _split_sentence(forest, kept, symbols, offsets, known, row, max_edges):
+def _split_sentence(forest, numbers, symbols, offsets, known, row, max_edges):
   """The arrays that `_split` gives of one sentence."""
   low, high = forest.node_offsets[row], forest.node_offsets[row + 1]
   cuts = forest.edge_offsets[low : high + 1]
   tails = forest.tails[cuts[0] : cuts[-1]]
   references = known.references
+  tokens, first = references.tokens, references.first
   return _split(
-    cuts - cuts[0],
-    np.where(tails >= 0, tails - low, -1).astype(np.int32),
-    kept[cuts[0] : cuts[-1]],
-    symbols,
-    offsets,
-    references.tokens.flat,
-    references.tokens.offsets,
-    references.first[row],
-    references.first[row + 1],
+    (
+      cuts - cuts[0],
+      np.where(tails >= 0, tails - low, -1).astype(np.int32),
+    ),
+    numbers[cuts[0] : cuts[-1]],
+    (symbols, offsets),
+    (tokens.flat, tokens.offsets, first[row], first[row + 1]),
     max_edges,
   )
 
@@ -174,12 +174,27 @@ def _joined(parts, arity, pruned) -> NgramForests:
 # --- strings as the references see them -------------------------------------
 
 
-@njit
-def _make_trie(flat, offsets, low, high):
-  """`(trie, parent, word, depth, shorter)` of all n-grams of references.
+class _Ngrams(NamedTuple):
+  """All n-grams of references, by node of a trie; int32.
 
-  `shorter` is the n-gram without its first word; all int32 by node.
+  Attributes:
+    trie: finds the n-gram that is one word longer.
+    parent: the n-gram without its last word.
+    word: its last word.
+    depth: its length.
+    shorter: the n-gram without its first word.
   """
+
+  trie: reference_trie.ReferenceTrie
+  parent: np.ndarray
+  word: np.ndarray
+  depth: np.ndarray
+  shorter: np.ndarray
+
+
+@njit
+def _make_ngrams(flat, offsets, low, high):
+  """The n-grams of the references `low` to `high`."""
   tokens = offsets[high] - offsets[low]
   room = ORDER * max(tokens, 1)
   trie = reference_trie.allocate(room)
@@ -199,83 +214,90 @@ def _make_trie(flat, offsets, low, high):
             link = reference_trie.find_or_add(trie, link, flat[place])
         parent[node], word[node] = above, flat[start + size - 1]
         depth[node], shorter[node] = size, link
-  return trie, parent, word, depth, shorter
+  return _Ngrams(trie, parent, word, depth, shorter)
 
 
 @njit
-def _append(trie, depth, shorter, suffix, token):
+def _longer(ngrams, node, token):
+  """The n-gram with one more word, 0 if no reference has it."""
+  trie = ngrams.trie
+  return reference_trie.find(trie.keys, trie.nodes, trie.state[1], node, token)
+
+
+@njit
+def _append(ngrams, suffix, token):
   """The longest known suffix after one more word, of up to `ORDER` words."""
-  keys, nodes, mask = trie.keys, trie.nodes, trie.state[1]
   while True:
-    child = reference_trie.find(keys, nodes, mask, suffix, token)
+    child = _longer(ngrams, suffix, token)
     if child or suffix == 0:
       return child
-    suffix = shorter[suffix]
+    suffix = ngrams.shorter[suffix]
 
 
 @njit
-def _read(symbols, low, high, states, trie, parent, word, depth, shorter, out):
+def _shorten(ngrams, suffix):
+  """At most the last `_SEEN` words of a suffix."""
+  return ngrams.shorter[suffix] if ngrams.depth[suffix] > _SEEN else suffix
+
+
+@njit
+def _first_words(ngrams, node, out):
+  """Fills the words of an n-gram; returns how many."""
+  count = ngrams.depth[node]
+  for k in range(count - 1, -1, -1):
+    out[k] = ngrams.word[node]
+    node = ngrams.parent[node]
+  return count
+
+
+@njit
+def _read(symbols, states, ngrams, out):
   """Reads the target side of an edge; fills its statistics.
 
   Args:
     symbols: words, and `-1 - k` for the k-th tail.
-    low: first symbol of the edge.
-    high: one past its last.
     states: (prefix, suffix, length up to 3) of each tail, `[A, 3]`.
-    trie: of the references, as are the arrays after it.
-    parent: see `_make_trie`.
-    word: last word of an n-gram.
-    depth: words of an n-gram.
-    shorter: see `_make_trie`.
+    ngrams: of the references.
     out: statistics, `[8]`.
 
   Returns:
     `(prefix, suffix, length up to 3)` of the whole.
   """
-  keys, nodes, mask = trie.keys, trie.nodes, trie.state[1]
+  depth = ngrams.depth
   prefix, suffix, length = np.int32(0), np.int32(0), 0
   growing = True  # all words so far are the prefix
-  first = np.empty(_SEEN, np.int32)
+  first = np.empty(ORDER, np.int32)
   out[:] = 0
-  for place in range(low, high):
-    symbol = symbols[place]
+  for symbol in symbols:
     if symbol >= 0:
       # A word: n-grams that end with it.
       if growing and length < _SEEN:
-        child = reference_trie.find(keys, nodes, mask, prefix, symbol)
+        child = _longer(ngrams, prefix, symbol)
         growing = child > 0
         prefix = child if child else prefix
-      suffix = _append(trie, depth, shorter, suffix, symbol)
+      suffix = _append(ngrams, suffix, symbol)
       for n in range(depth[suffix]):
         out[n] += 1
-      if depth[suffix] > _SEEN:
-        suffix = shorter[suffix]
+      suffix = _shorten(ngrams, suffix)
       length += 1
       continue
-    tail_prefix = states[-1 - symbol, 0]
-    tail_suffix = states[-1 - symbol, 1]
     size = states[-1 - symbol, 2]
     # The first words of the tail, as far as a reference knows them.
-    count = depth[tail_prefix]
-    node = tail_prefix
-    for k in range(count - 1, -1, -1):
-      first[k] = word[node]
-      node = parent[node]
+    count = _first_words(ngrams, states[-1 - symbol, 0], first)
     # N-grams that begin before the tail and end in it.
     before = suffix
     for k in range(count):
       if growing and length + k < _SEEN:
-        child = reference_trie.find(keys, nodes, mask, prefix, first[k])
+        child = _longer(ngrams, prefix, first[k])
         growing = child > 0
         prefix = child if child else prefix
-      before = _append(trie, depth, shorter, before, first[k])
+      before = _append(ngrams, before, first[k])
       for n in range(k + 1, depth[before]):
         out[n] += 1
-      if depth[before] > _SEEN:
-        before = shorter[before]
+      before = _shorten(ngrams, before)
     # Past a word that is not known there, or past three, only the tail counts.
     whole = size < _SEEN and count == size
-    suffix = before if whole else tail_suffix
+    suffix = before if whole else states[-1 - symbol, 1]
     growing = growing and (whole or length + count >= _SEEN)
     length += size
     for n in range(ORDER):
@@ -292,158 +314,136 @@ def _line_statistics(
   """Statistics of whole lines as `_read` counts them, `[L, 8]`."""
   out = np.zeros((len(sentence), 2 * ORDER), np.int16)
   states = np.zeros((1, 3), np.int32)
-  trie, parent, word, depth, shorter = _make_trie(
-    words, reference_offsets, 0, 0
-  )
+  ngrams = _make_ngrams(words, reference_offsets, 0, 0)
   for line in range(len(sentence)):
     row = sentence[line]
     if line == 0 or row != sentence[line - 1]:
-      trie, parent, word, depth, shorter = _make_trie(
+      ngrams = _make_ngrams(
         words, reference_offsets, references[row], references[row + 1]
       )
-    _read(
-      flat,
-      offsets[line],
-      offsets[line + 1],
-      states,
-      trie,
-      parent,
-      word,
-      depth,
-      shorter,
-      out[line],
-    )
+    _read(flat[offsets[line] : offsets[line + 1]], states, ngrams, out[line])
   return out
 
 
+class _SplitEdges(NamedTuple):
+  """Edges of a split forest: tails, where they are from, statistics, states."""
+
+  tails: np.ndarray
+  origin: np.ndarray
+  statistics: np.ndarray
+  key: np.ndarray
+
+
 @njit
-def _split(
-  edge_offsets,
-  tails,
-  numbers,
-  symbols,
-  offsets,
-  flat,
-  reference_offsets,
-  first,
-  last,
-  limit,
-):
+def _split(structure, numbers, strings, references, limit):
   """Splits the nodes of one sentence.
 
   Args:
-    edge_offsets: of its nodes, int64 `[N + 1]`.
-    tails: int32 `[E, A]`.
-    numbers: the rows of its edges in `offsets`, `[E]`.
-    symbols: target sides.
-    offsets: where each edge's symbols are.
-    flat: words of references.
-    reference_offsets: where they are.
-    first: the sentence's first reference.
-    last: one past its last.
+    structure: edge offsets of its nodes, int64 `[N + 1]`, and tails, int32
+      `[E, A]`.
+    numbers: the rows of its edges among the strings, `[E]`.
+    strings: symbols of target sides, and offsets of rows.
+    references: words, offsets, the sentence's first and one past its last.
     limit: edges at most.
 
   Returns:
     `(edge offsets, tails, numbers, statistics)` of the split forest; empty edge
     offsets if there would be more than `limit` edges.
   """
-  trie, parent, word, depth, shorter = _make_trie(
-    flat, reference_offsets, first, last
-  )
+  edge_offsets, tails = structure
+  symbols, offsets = strings
+  ngrams = _make_ngrams(*references)
   arity = tails.shape[1]
-  count_nodes = len(edge_offsets) - 1
-  room = 2 * len(tails) + 16
-  new_tails = np.full((room, arity), -1, np.int32)
-  origin = np.empty(room, np.int64)
-  table = np.empty((room, 2 * ORDER), np.int16)
-  keys = np.empty(room, np.int64)
-  state = np.empty((room, 3), np.int32)  # of each new node
-  new_offsets = np.zeros(room + 1, np.int64)
-  begin = np.zeros(count_nodes + 1, np.int64)  # new nodes of each node
+  out = _SplitEdges(
+    np.full((2 * len(tails) + 16, arity), -1, np.int32),
+    np.empty(2 * len(tails) + 16, np.int64),
+    np.empty((2 * len(tails) + 16, 2 * ORDER), np.int16),
+    np.empty(2 * len(tails) + 16, np.int64),
+  )
+  state = np.empty((64, 3), np.int32)  # of each new node
+  ends = np.zeros(65, np.int64)  # of each new node's edges
+  begin = np.zeros(len(edge_offsets), np.int64)  # new nodes of each node
   picked = np.zeros(arity, np.int64)
   states = np.zeros((arity, 3), np.int32)
-  out = np.zeros(2 * ORDER, np.int16)
   nodes, edges = 0, 0
-  wide = np.int64(len(depth))
-  for node in range(count_nodes):
-    base_edge = edges
+  wide = np.int64(len(ngrams.depth))
+  for node in range(len(edge_offsets) - 1):
+    first = edges
     for edge in range(edge_offsets[node], edge_offsets[node + 1]):
       size = 0
       while size < arity and tails[edge, size] >= 0:
         picked[size] = begin[tails[edge, size]]
         size += 1
-      number = numbers[edge]
-      while True:  # over all choices of new nodes for the tails
+      string = symbols[offsets[numbers[edge]] : offsets[numbers[edge] + 1]]
+      choosing = True
+      while choosing:  # over all choices of new nodes for the tails
+        if edges == limit:
+          empty = np.zeros(0, np.int64)
+          return empty, tails[:0].copy(), empty, out.statistics[:0]
+        out = _grown_edges(out, edges + 1)
         for part in range(size):
           states[part] = state[picked[part]]
         prefix, suffix, length = _read(
-          symbols,
-          offsets[number],
-          offsets[number + 1],
-          states,
-          trie,
-          parent,
-          word,
-          depth,
-          shorter,
-          out,
+          string, states, ngrams, out.statistics[edges]
         )
-        if edges == limit:
-          empty = np.zeros(0, np.int64)
-          return empty, new_tails[:0], empty, table[:0]
-        if edges == len(origin):
-          new_tails = _grown(new_tails)
-          table = _grown(table)
-          origin = np.concatenate((origin, origin))
-          keys = np.concatenate((keys, keys))
-        for part in range(arity):
-          new_tails[edges, part] = picked[part] if part < size else -1
-        origin[edges] = number
-        table[edges] = out
-        keys[edges] = (prefix * wide + suffix) * (_SEEN + 1) + length
+        out.tails[edges] = -1
+        out.tails[edges, :size] = picked[:size]
+        out.origin[edges] = numbers[edge]
+        out.key[edges] = (prefix * wide + suffix) * (_SEEN + 1) + length
         edges += 1
-        # The next choice.
-        part = size - 1
-        while part >= 0:
-          picked[part] += 1
-          if picked[part] < begin[tails[edge, part] + 1]:
-            break
-          picked[part] = begin[tails[edge, part]]
-          part -= 1
-        if part < 0:
-          break
-    # Edges of equal states share a head; the root is never split.
-    if node == count_nodes - 1:
-      keys[base_edge:edges] = 0
-    order = np.argsort(keys[base_edge:edges], kind="mergesort") + base_edge
-    new_tails[base_edge:edges] = new_tails[order]
-    origin[base_edge:edges] = origin[order]
-    table[base_edge:edges] = table[order]
-    keys[base_edge:edges] = keys[order]
-    for edge in range(base_edge, edges):
-      if edge == base_edge or keys[edge] != keys[edge - 1]:
-        if nodes == len(state):
-          state = _grown(state)
-          new_offsets = np.concatenate((new_offsets, new_offsets))
-        key = keys[edge]
+        choosing = _next_choice(picked, size, begin, tails[edge])
+    # Edges of equal states share a head; the root is never out.
+    if node == len(edge_offsets) - 2:
+      out.key[first:edges] = 0
+    _sort(out, first, edges)
+    for edge in range(first, edges):
+      if edge == first or out.key[edge] != out.key[edge - 1]:
+        state = grown_rows(state, nodes + 1)
+        ends = grown(ends, nodes + 2)
+        key = out.key[edge]
         state[nodes, 2] = key % (_SEEN + 1)
-        key //= _SEEN + 1
-        state[nodes, 1] = key % wide
-        state[nodes, 0] = key // wide
+        state[nodes, 1] = key // (_SEEN + 1) % wide
+        state[nodes, 0] = key // (_SEEN + 1) // wide
         nodes += 1
-      new_offsets[nodes] = edge + 1
+      ends[nodes] = edge + 1
     begin[node + 1] = nodes
   return (
-    new_offsets[: nodes + 1].copy(),
-    new_tails[:edges].copy(),
-    origin[:edges].copy(),
-    table[:edges].copy(),
+    ends[: nodes + 1].copy(),
+    out.tails[:edges].copy(),
+    out.origin[:edges].copy(),
+    out.statistics[:edges].copy(),
   )
 
 
 @njit
-def _grown(table):
-  """The table with twice the rows."""
-  out = np.empty((2 * len(table), table.shape[1]), table.dtype)
-  out[: len(table)] = table
-  return out
+def _next_choice(picked, size, begin, tails):
+  """Moves to the next choice of new nodes for the tails, if there is one."""
+  for part in range(size - 1, -1, -1):
+    picked[part] += 1
+    if picked[part] < begin[tails[part] + 1]:
+      return True
+    picked[part] = begin[tails[part]]
+  return False
+
+
+@njit
+def _sort(out, low, high):
+  """Sorts the edges `low` to `high` by their states, in place."""
+  order = np.argsort(out.key[low:high], kind="mergesort") + low
+  out.tails[low:high] = out.tails[order]
+  out.origin[low:high] = out.origin[order]
+  out.statistics[low:high] = out.statistics[order]
+  out.key[low:high] = out.key[order]
+
+
+@njit
+def _grown_edges(out, needed):
+  """The edges, with room for `needed` of them."""
+  if needed <= len(out.key):
+    return out
+  return _SplitEdges(
+    grown_rows(out.tails, needed),
+    grown(out.origin, needed),
+    grown_rows(out.statistics, needed),
+    grown(out.key, needed),
+  )

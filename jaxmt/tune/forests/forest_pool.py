@@ -54,12 +54,12 @@ class ForestPool:
     """Returns the forests of some sentences, numbered anew."""
     some = portable_forest.select(self.spelled, chosen)
     some = dataclasses.replace(some, sentence=np.arange(len(chosen)))
-    kept = [self.references[row] for row in np.asarray(chosen).tolist()]
+    references = [self.references[row] for row in np.asarray(chosen).tolist()]
     place = {row: k for k, row in enumerate(np.asarray(chosen).tolist())}
     listed = frozenset(
       (place[row], line) for row, line in self.listed if row in place
     )
-    return ForestPool(spelled=some, references=kept, listed=listed)
+    return ForestPool(spelled=some, references=references, listed=listed)
 
 
 def pruned(
@@ -88,7 +88,7 @@ def join(parts: Sequence[SpelledForest]) -> ForestPool:
   return ForestPool(spelled=every)
 
 
-class Judge:
+class StringStatistics:
   """Computes statistics of word strings, given as numbers of words."""
 
   def __init__(self, pool: ForestPool, metric: str):
@@ -111,8 +111,8 @@ class Judge:
   def __call__(self, words: Ragged, sentence: np.ndarray) -> np.ndarray:
     """Returns statistics `[L, S]` of L strings of the given sentences."""
     if self._ids is not None:
-      found = self._ids[words.flat]
-      encoded = Ragged(flat=found.astype(np.int32), offsets=words.offsets)
+      ids = self._ids[words.flat]
+      encoded = Ragged(flat=ids.astype(np.int32), offsets=words.offsets)
     else:
       names = np.array(self._words, dtype=object)[words.flat]
       cuts = words.offsets.tolist()

@@ -11,9 +11,9 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.forests import forest_data, forest_viterbi
-from jaxmt.tune.forests.forest_loss_config import check_metric
+from jaxmt.tune.forests import forest_data
+from jaxmt.tune.gradient_config import check_metric
+from jaxmt.tune.learning import Chooser
 from jaxmt.tune.lists import rampion
 
 
@@ -55,7 +55,7 @@ def ramp_pass(forest, features, origin, costs, hopes, initial, weights, *steps):
   """
   rate, shrink = steps
   node_offsets, edge_offsets, tails = forest
-  room = forest_viterbi.workspace(node_offsets)
+  room = forest_data.workspace(node_offsets)
   edges = np.empty(64, np.int64)
   fear = np.empty(len(weights))
   updates = 0
@@ -69,7 +69,7 @@ def ramp_pass(forest, features, origin, costs, hopes, initial, weights, *steps):
       values[edge - first] = costs[edge]
       for column in range(len(weights)):
         values[edge - first] += features[origin[edge], column] * weights[column]
-    edges, count = forest_viterbi.best_derivation(
+    edges, count = forest_data.best_derivation(
       low, high, edge_offsets, tails, values, first, room, edges
     )
     fear[:] = 0.0
@@ -86,10 +86,13 @@ def optimise(
   weights: np.ndarray,
   config: ForestRampionConfig,
   seed: int,
+  *,
+  centre: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises a ramp loss; arguments as in `mira.optimise`.
 
-  `seed` is not used: the algorithm is deterministic.
+  `seed` is not used: the algorithm is deterministic. The regulariser pulls to
+  `centre`, by default the weights to start from.
   """
   del seed
   data = forest_data.prepare(pool, weights, config.metric)
@@ -99,15 +102,16 @@ def optimise(
   lower = costs if config.form in (2, 3) else np.zeros_like(costs)
   upper = costs if config.form in (1, 3) else np.zeros_like(costs)
   forest = data.split.forest
-  initial = np.array(weights, np.float64)
-  current = initial.copy()
-  shrink = 1.0 - config.rate * config.pull / max(len(forest), 1)
+  initial = np.array(weights if centre is None else centre, np.float64)
+  current = np.array(weights, np.float64)
+  shrink = rampion.shrink_per_sentence(config, len(forest))
   chooser = Chooser(
     pool,
     weights,
     config.metric,
     explore=config.explore,
-    judge=forest_data.Judge(pool, config.metric),
+    last=config.last,
+    judge=forest_data.ForestJudge(pool, config.metric),
   )
   for number in range(config.rounds):
     hopes = forest_data.best_sums(

@@ -91,14 +91,14 @@ def _cells(rows: sparse.SparseRows, names: tuple[str, ...], glue: str):
 
 def _groups(names: tuple[str, ...]) -> dict[str, list[int]]:
   """Feature ids of each group, in the order of their numbers."""
-  found: dict[str, dict[int, int]] = {}
+  groups: dict[str, dict[int, int]] = {}
   for number, name in enumerate(names):
     match = _GROUPED.fullmatch(name)
     if match and str(int(match[2])) == match[2]:
-      found.setdefault(match[1], {})[int(match[2])] = number
+      groups.setdefault(match[1], {})[int(match[2])] = number
   return {
     base: [parts[k] for k in range(len(parts))]
-    for base, parts in found.items()
+    for base, parts in groups.items()
     if len(parts) > 1
     and base not in names
     and set(parts) == {*range(len(parts))}

@@ -25,6 +25,7 @@ from jaxmt.text.ragged import row_offsets
 from jaxmt.tune.pool import make_pool
 
 _ORDER = 4
+_FEW = 100  # values of a row that may be missing before their number is absurd
 # Place in our statistics of each number in a Moses row.
 _OURS = np.array([n // 2 + _ORDER * (n % 2) for n in range(2 * _ORDER)] + [8])
 
@@ -93,6 +94,13 @@ def _blocks(lines: Sequence[str], kind: str, path: str | None):
     if count < 0 or last >= len(lines) or lines[last].split() != [end]:
       line = min(last, len(lines) - 1) + 1
       raise InputError(f"expected {end}", path=path, line=line)
+    longest = max([len(line.split()) for line in lines[place + 1 : last]] + [0])
+    if not 0 <= width <= max(longest, len(words) - 4, _FEW):
+      cause = f"{width} values, but no row has so many"
+      raise InputError(cause, path=path, line=place + 1)
+    candidate_lists.check_numbers(
+      np.array([sentence], object), np.array([place]), path
+    )
     yield sentence, width, words[4:], place + 2, lines[place + 1 : last]
     place = last + 1
 
@@ -118,6 +126,8 @@ def parse_features(
           raise ValueError
         pairs = [word.rpartition("=") for word in words[width:]]
         extra = [float(value) for _, _, value in pairs]
+        if not np.isfinite(numbers + extra).all():
+          raise ValueError
       except ValueError as error:
         cause = f"expected {width} numbers, then name=value"
         raise InputError(cause, path=path, line=first + shift) from error
@@ -154,7 +164,7 @@ def parse_scores(
     for shift, row in enumerate(rows):
       try:
         numbers = [float(word) for word in row.split()]
-        if len(numbers) != width:
+        if len(numbers) != width or not all(0 <= n < 2**31 for n in numbers):
           raise ValueError
       except ValueError as error:
         cause = f"expected {width} numbers"

@@ -43,19 +43,19 @@ def trace(intercepts, slopes, offsets, statistics):
   enters = np.empty(4096, np.int32)
   count = 0
   for row in range(len(offsets) - 1):
-    found = upper_envelope(
+    added = upper_envelope(
       intercepts, slopes, offsets[row], offsets[row + 1], lines, starts, pending
     )
-    if found == 0:
+    if added == 0:
       continue
     for s in range(size):
       first[s] += statistics[lines[0], s]
-    if count + found > len(step):
-      room = 2 * (count + found)
+    if count + added > len(step):
+      room = 2 * (count + added)
       step = np.concatenate((step, np.empty(room, np.float64)))
       leaves = np.concatenate((leaves, np.empty(room, np.int32)))
       enters = np.concatenate((enters, np.empty(room, np.int32)))
-    for line in range(1, found):
+    for line in range(1, added):
       step[count] = starts[line]
       leaves[count] = lines[line - 1]
       enters[count] = lines[line]

@@ -22,12 +22,18 @@ from jax import Array
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.runtime import parallel
-from jaxmt.tune import costs, pool_scores
-from jaxmt.tune.best_iterate import Chooser
+from jaxmt.tune import costs
+from jaxmt.tune import pool as pool_lib
 from jaxmt.tune.gradient_config import GradientConfig, stages
+from jaxmt.tune.learning import Chooser
 from jaxmt.tune.lists import owlqn, stochastic
-from jaxmt.tune.lists.objective import Objective, score_value, value
-from jaxmt.tune.lists.padded import PaddedLists, pad
+from jaxmt.tune.lists.objective import (
+  Objective,
+  PaddedLists,
+  pad,
+  score_value,
+  value,
+)
 
 _HOST = ("lbfgs", "owlqn")
 
@@ -60,23 +66,31 @@ def value_and_gradient(
   return jax.value_and_grad(value)(weights, initial, padded, objective)
 
 
-def _stages(config: GradientConfig) -> list[Objective]:
+def _stages(config: GradientConfig, sentences: int) -> list[Objective]:
   """The objectives to minimise one after the other."""
   return [
     Objective(
       loss=config.loss,
       settings=settings,
       cost_scale=config.cost_scale,
-      l2=config.l2,
+      l2=config.l2 + config.pull / max(sentences, 1),
     )
     for settings in stages(config)
   ]
 
 
 def optimise(
-  pool: CandidateLists, weights: np.ndarray, config: GradientConfig, seed: int
+  pool: CandidateLists,
+  weights: np.ndarray,
+  config: GradientConfig,
+  seed: int,
+  *,
+  centre: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[dict]]:
-  """Minimises `config.loss`; arguments as in `mira.optimise`."""
+  """Minimises `config.loss`; arguments as in `mira.optimise`.
+
+  L2 pulls to `centre`, by default the weights to start from.
+  """
   on_host = (
     config.optimizer in _HOST and config.devices == 1 and len(pool.sparse.ids)
   )
@@ -91,17 +105,23 @@ def optimise(
   )
   if config.devices > 1:
     padded = parallel.split(parallel.make_mesh(config.devices), padded)
-  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
+  chooser = Chooser(
+    pool, weights, config.metric, explore=config.explore, last=config.last
+  )
   current = jnp.asarray(_scaled(weights, pool, config), jnp.float32)
+  if centre is None:
+    centre = weights
+  initial = jnp.asarray(_scaled(centre, pool, config), jnp.float32)
 
   def offer(weights: Array, step: int, loss: float) -> None:
     chooser.offer(np.asarray(weights, np.float64), {"step": step, "loss": loss})
 
-  for number, objective in enumerate(_stages(config)):
+  for number, objective in enumerate(_stages(config, pool.sentences)):
     current = _minimise(
       _Stage(
         objective=objective,
-        initial=current,
+        start=current,
+        initial=initial,
         padded=padded,
         host=pool if on_host else None,
         config=config,
@@ -138,9 +158,9 @@ def host_value_and_gradient(
   """Returns what `value_and_gradient` does, features being on the host."""
   mask = np.asarray(padded.mask)
   scores = np.zeros(mask.shape, np.float32)
-  scores[mask] = pool_scores.scores(pool, weights)
+  scores[mask] = pool_lib.scores(pool, weights)
   level, slopes = _slopes(jnp.asarray(scores), padded, objective)
-  gradient = pool_scores.backward(pool, np.asarray(slopes, np.float64)[mask])
+  gradient = pool_lib.backward(pool, np.asarray(slopes, np.float64)[mask])
   moved = weights - initial
   total = float(level) + 0.5 * objective.l2 * float(moved @ moved)
   return total, gradient + objective.l2 * moved
@@ -152,7 +172,8 @@ class _Stage:
 
   Attributes:
     objective: the loss.
-    initial: where to start, and where L2 pulls to, `[D + F]`.
+    start: where to start, `[D + F]`.
+    initial: where L2 pulls to, `[D + F]`.
     padded: the lists; without features if `host` is given.
     host: the lists, if products with features are the host's; or None.
     config: how to minimise.
@@ -161,6 +182,7 @@ class _Stage:
   """
 
   objective: Objective
+  start: Array
   initial: Array
   padded: PaddedLists
   host: CandidateLists | None
@@ -206,7 +228,7 @@ def _minimise(stage: _Stage) -> Array:
 def _by_owlqn(stage: _Stage) -> Array:
   """L-BFGS on the host; OWL-QN if there is an L1 penalty."""
   config = stage.config
-  begin = np.asarray(stage.initial, np.float64)
+  begin = np.asarray(stage.start, np.float64)
   if not np.isfinite(stage.evaluate(begin)[1]).all():
     raise stochastic.not_finite(stage.objective.loss)
   iterates = owlqn.minimise(
@@ -219,7 +241,7 @@ def _by_owlqn(stage: _Stage) -> Array:
 
 
 def _by_optax_lbfgs(stage: _Stage) -> Array:
-  config, current = stage.config, stage.initial
+  config, current = stage.config, stage.start
   state = optax.lbfgs().init(current)
   for done in range(0, config.steps, config.chunk):
     steps = min(config.chunk, config.steps - done)
@@ -233,17 +255,19 @@ def _by_optax_lbfgs(stage: _Stage) -> Array:
 
 
 def _by_stochastic(stage: _Stage) -> Array:
-  config, current = stage.config, stage.initial
+  config, current = stage.config, stage.start
   iterates = stochastic.passes(
     current,
     stage.padded,
     stage.objective,
+    initial=stage.initial,
     kind=config.optimizer,
     rate=config.rate,
     half_life=config.half_life,
     l1=config.l1,
     batch_size=config.batch_size,
     count=config.passes,
+    shuffle=config.shuffle,
     seed=stage.seed,
   )
   for number, iterate in enumerate(iterates):

@@ -12,11 +12,10 @@ import dataclasses
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.metrics import bleu, registry
 from jaxmt.tune import costs, options
 from jaxmt.tune.lists import envelope
-from jaxmt.tune.pool import ZERO_ONE, find_metric
-from jaxmt.tune.pool_scores import pool_score, scores
+from jaxmt.tune.pool import ZERO_ONE, find_metric, pool_score, scores
 
 # Intervals narrower than this, relative to where they lie, are not entered:
 # rounding could land the weights on another one.
@@ -38,7 +37,7 @@ class MertConfig:
     plateau: score an interval by the worst of this many neighbours on each
       side, weighted with its own (Cer et al. 2008); 0 is plain MERT.
     min_gain: stop when a round gains less.
-    max_rounds: at most so many rounds per start.
+    max_rounds: most rounds for each start.
     threads: 0 leaves the number to Python.
   """
 
@@ -62,8 +61,8 @@ class MertConfig:
 
 def corpus_scores(metric: str, sums: np.ndarray) -> np.ndarray:
   """Returns the metric of each row of sums, higher is better: `[I]`."""
-  if metric in registry.BLEU and sums.shape[1] == compiled_bleu.SIZE:
-    return compiled_bleu.bleu_rows(sums)
+  if metric in registry.BLEU and sums.shape[1] == bleu.SIZE:
+    return bleu.bleu_rows(sums)
   kind = find_metric(metric)
   values = np.asarray(kind.corpus_score(sums), np.float64)
   return values if kind.higher_is_better else -values
@@ -156,13 +155,13 @@ def optimise(
   with concurrent.futures.ThreadPoolExecutor(
     config.threads or None
   ) as executor:
-    found = list(executor.map(climb, range(len(starts))))
+    climbed = list(executor.map(climb, range(len(starts))))
   history = [
     {"start": number, "score": score, "rounds": rounds}
-    for number, (_, score, rounds) in enumerate(found)
+    for number, (_, score, rounds) in enumerate(climbed)
   ]
-  best = max(range(len(found)), key=lambda number: found[number][1])
-  result = found[best][0]
+  best = max(range(len(climbed)), key=lambda number: climbed[number][1])
+  result = climbed[best][0]
   largest = np.abs(result[:width]).max(initial=0.0)
   if width == len(result) and largest > 0:
     result = result / largest

@@ -8,19 +8,17 @@ pseudo-document are carried from batch to batch.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.metrics import bleu, registry
 from jaxmt.text.kernels import njit
-from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.lists import feature_rows
-from jaxmt.tune.pool import find_metric
-from jaxmt.tune.pool_scores import sentence_costs
+from jaxmt.tune import learning, options
+from jaxmt.tune.learning import Chooser, Learner, begin
+from jaxmt.tune.pool import find_metric, sentence_costs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,18 +57,47 @@ class MiraConfig:
     options.above(self, cap=0)
 
 
+class Settings(NamedTuple):
+  """What kernels need of `MiraConfig`."""
+
+  cap: float
+  decay: float
+  constraints: int
+  by_document: bool
+  model_background: bool
+
+
+class Constraints(NamedTuple):
+  """Up to C differences of features that shall be worth their losses.
+
+  Attributes:
+    ids: features of each difference, rising, int64 `[C, R]`.
+    values: their values, `[C, R]`.
+    sizes: number of features of each, int64 `[C]`.
+    losses: how much each constraint is violated, `[C]`.
+    gram: products of the differences, `[C, C]`.
+    alpha: solution of the dual problem, `[C]`.
+  """
+
+  ids: np.ndarray
+  values: np.ndarray
+  sizes: np.ndarray
+  losses: np.ndarray
+  gram: np.ndarray
+  alpha: np.ndarray
+
+
 @njit
-def _gains(statistics, costs, low, high, document, by_document, total, out):
-  """Fills the gain of each candidate of a list: higher is better."""
-  if not by_document:
-    for row in range(low, high):
-      out[row - low] = -costs[row]
-    return
-  last = compiled_bleu.SIZE - 1
-  for row in range(low, high):
-    for s in range(compiled_bleu.SIZE):
-      total[s] = document[s] + statistics[row, s]
-    out[row - low] = compiled_bleu.bleu(total) * total[last]
+def make_constraints(count, room):
+  """Returns room for `count` differences of up to `room` features."""
+  return Constraints(
+    np.empty((count, room), np.int64),
+    np.empty((count, room), np.float64),
+    np.zeros(count, np.int64),
+    np.zeros(count, np.float64),
+    np.zeros((count, count), np.float64),
+    np.zeros(count, np.float64),
+  )
 
 
 @njit
@@ -113,6 +140,53 @@ def _dot_sparse(ids, values, size, other_ids, other_values, other_size):
 
 
 @njit
+def solve_constraints(constraints, count, cap):
+  """Solves the dual problem of the first `count` constraints."""
+  ids, values, sizes, losses, gram, alpha = constraints
+  for j in range(count):
+    for k in range(count):
+      gram[j, k] = _dot_sparse(
+        ids[j], values[j], sizes[j], ids[k], values[k], sizes[k]
+      )
+  solve(gram, losses, count, cap / count, alpha)
+
+
+@njit
+def move(constraints, count, scale, weights):
+  """Adds `scale` times the step of a solved problem to `weights`, in place."""
+  for j in range(count):
+    if constraints.alpha[j] > 0.0:
+      learning.add(
+        constraints.ids[j],
+        constraints.values[j],
+        constraints.sizes[j],
+        scale * constraints.alpha[j],
+        weights,
+      )
+
+
+@njit
+def add_to_document(document, statistics, decay):
+  """Adds a translation to the decaying pseudo-document, in place."""
+  for s in range(len(document)):
+    document[s] = decay * document[s] + statistics[s]
+
+
+@njit
+def _gains(statistics, costs, low, high, document, by_document, total, out):
+  """Fills the gain of each candidate of a list: higher is better."""
+  if not by_document:
+    for row in range(low, high):
+      out[row - low] = -costs[row]
+    return
+  last = bleu.SIZE - 1
+  for row in range(low, high):
+    for s in range(bleu.SIZE):
+      total[s] = document[s] + statistics[row, s]
+    out[row - low] = bleu.bleu(total) * total[last]
+
+
+@njit
 def _best_sum(scores, gains, count, sign):
   top = 0
   for k in range(1, count):
@@ -122,39 +196,68 @@ def _best_sum(scores, gains, count, sign):
 
 
 @njit
-def mira_pass(
-  features,
-  statistics,
-  costs,
-  offsets,
-  order,
-  weights,
-  lagged,
-  document,
-  steps,
-  *settings,
-):
+def _violated(features, low, count, scores, gains, rank, constraints):
+  """Writes the constraints of a list: `(number of them, the hope)`.
+
+  Args:
+    features: see `learning.Features`.
+    low: first candidate of the list.
+    count: number of its candidates.
+    scores: their model scores.
+    gains: their gains.
+    rank: room for as many numbers.
+    constraints: gets differences to the hope and losses.
+  """
+  hope = _best_sum(scores, gains, count, 1.0)
+  for k in range(count):
+    rank[k] = scores[k] - gains[k]
+  number = 0
+  while number < min(len(constraints.sizes), count):
+    # The fear that is not used yet.
+    fear = 0
+    for k in range(1, count):
+      if rank[k] > rank[fear]:
+        fear = k
+    lead = gains[hope] - gains[fear]
+    if rank[fear] == -np.inf or fear == hope or lead <= 0.0:
+      break
+    rank[fear] = -np.inf
+    size = learning.subtract(
+      features,
+      low + hope,
+      low + fear,
+      constraints.ids[number],
+      constraints.values[number],
+    )
+    loss = lead - (scores[hope] - scores[fear])
+    constraints.sizes[number], constraints.losses[number] = size, loss
+    if loss <= 0.0 or size == 0:
+      break
+    number += 1
+  return number, hope
+
+
+@njit
+def mira_pass(lists, order, state, steps, room, settings):
   """One pass; changes weights, lagged and document in place.
 
   `lagged` collects each update times the number of steps before it, so that
   the average of all weights so far is `weights - lagged / steps`.
 
   Args:
-    features: see `rows.Features`.
-    statistics: `[N, S]`.
-    costs: sentence costs, `[N]`.
-    offsets: int64 `[B + 1]`.
+    lists: `learning.Features`; statistics `[N, S]`; sentence costs `[N]`;
+      offsets of lists, int64 `[B + 1]`.
     order: sentences in the order of the pass.
-    weights: `[D + F]`.
-    lagged: `[D + F]`.
-    document: the pseudo-document, `[S]`.
+    state: weights `[D + F]`, lagged `[D + F]`, pseudo-document `[S]`.
     steps: sentences seen before this pass.
-    *settings: cap, decay, constraints, by_document, model_background, room.
+    room: most features that two candidates differ in.
+    settings: see `Settings`.
 
   Returns:
     `(steps, number of updates, summed loss)`.
   """
-  cap, decay, constraints, by_document, model_background, room = settings
+  features, statistics, costs, offsets = lists
+  weights, lagged, document = state
   width = 0
   for row in range(len(offsets) - 1):
     width = max(width, offsets[row + 1] - offsets[row])
@@ -162,107 +265,92 @@ def mira_pass(
   gains = np.empty(width, np.float64)
   rank = np.empty(width, np.float64)
   total = np.empty(statistics.shape[1], np.float64)
-  ids = np.empty((constraints, room), np.int64)
-  values = np.empty((constraints, room), np.float64)
-  sizes = np.zeros(constraints, np.int64)
-  gram = np.zeros((constraints, constraints), np.float64)
-  losses = np.zeros(constraints, np.float64)
-  alpha = np.zeros(constraints, np.float64)
-  updates = 0
-  total_loss = 0.0
+  constraints = make_constraints(settings.constraints, room)
+  updates, total_loss = 0, 0.0
+  by_document = settings.by_document
   for sentence in order:
     low, high = offsets[sentence], offsets[sentence + 1]
     count = high - low
     if count == 0:
       continue
     for row in range(low, high):
-      scores[row - low] = feature_rows.score(features, weights, row)
+      scores[row - low] = learning.score(features, weights, row)
     _gains(statistics, costs, low, high, document, by_document, total, gains)
-    hope = _best_sum(scores, gains, count, 1.0)
-    found = 0
-    for k in range(count):
-      rank[k] = scores[k] - gains[k]
-    while found < min(constraints, count):
-      fear = 0
-      for k in range(1, count):
-        if rank[k] > rank[fear]:
-          fear = k
-      lead = gains[hope] - gains[fear]
-      if rank[fear] == -np.inf or fear == hope or lead <= 0.0:
-        break
-      rank[fear] = -np.inf
-      sizes[found] = feature_rows.subtract(
-        features, low + hope, low + fear, ids[found], values[found]
-      )
-      losses[found] = lead - (scores[hope] - scores[fear])
-      if losses[found] <= 0.0 or sizes[found] == 0:
-        break
-      found += 1
-    if found:
-      for j in range(found):
-        for k in range(found):
-          gram[j, k] = _dot_sparse(
-            ids[j], values[j], sizes[j], ids[k], values[k], sizes[k]
-          )
-      solve(gram, losses, found, cap / found, alpha)
-      for j in range(found):
-        if alpha[j] > 0.0:
-          feature_rows.add(ids[j], values[j], sizes[j], alpha[j], weights)
-          feature_rows.add(
-            ids[j], values[j], sizes[j], steps * alpha[j], lagged
-          )
+    number, hope = _violated(
+      features, low, count, scores, gains, rank, constraints
+    )
+    if number:
+      solve_constraints(constraints, number, settings.cap)
+      move(constraints, number, 1.0, weights)
+      move(constraints, number, steps, lagged)
       updates += 1
-      total_loss += losses[0]
+      total_loss += constraints.losses[0]
     steps += 1
     if by_document:
       chosen = hope
-      if model_background:
+      if settings.model_background:
         chosen = _best_sum(scores, gains, count, 0.0)
-      for s in range(len(document)):
-        document[s] = decay * document[s] + statistics[low + chosen, s]
+      add_to_document(document, statistics[low + chosen], settings.decay)
   return steps, updates, total_loss
+
+
+def run_passes(
+  one_pass: Callable[..., tuple[int, int, float]],
+  sentences: int,
+  learner: Learner,
+  config: MiraConfig,
+  seed: int,
+) -> Iterator[tuple[Learner, dict]]:
+  """Yields the learner and a record after each pass; changes the learner.
+
+  Args:
+    one_pass: `(order, state, steps, settings) -> (steps, updates, loss)`, see
+      `mira_pass`.
+    sentences: B.
+    learner: goes on with its average and its pseudo-document.
+    config: see `MiraConfig`.
+    seed: of the orders.
+  """
+  rng = np.random.default_rng(seed)
+  settings = Settings(
+    cap=config.cap,
+    decay=config.decay,
+    constraints=config.constraints,
+    by_document=config.metric in registry.BLEU,
+    model_background=config.background == "model",
+  )
+  state = (learner.weights, learner.lagged, learner.document)
+  for number in range(config.passes):
+    order = np.arange(sentences)
+    if config.shuffle:
+      order = rng.permutation(sentences)
+    learner.steps, updates, loss = one_pass(
+      order, state, learner.steps, settings
+    )
+    yield learner, {"pass": number, "updates": updates, "loss": loss}
 
 
 def passes(
   pool: CandidateLists, learner: Learner, config: MiraConfig, seed: int
 ) -> Iterator[tuple[Learner, dict]]:
-  """Yields the learner and a record after each pass; changes the learner.
+  """Yields the learner and a record after each pass; see `run_passes`.
 
   Args:
     pool: with statistics of `config.metric`.
-    learner: over the pool's features; it goes on with its average and its
-      pseudo-document.
+    learner: over the pool's features.
     config: see `MiraConfig`.
     seed: of the orders.
   """
-  rng = np.random.default_rng(seed)
-  by_document = config.metric in registry.BLEU
   statistics = np.ascontiguousarray(pool.statistics[config.metric], np.float64)
   costs = config.cost_scale * sentence_costs(pool, config.metric)
   if not len(learner.document):
     learner.document = np.ones(statistics.shape[1], np.float64)
-  for number in range(config.passes):
-    order = np.arange(pool.sentences)
-    if config.shuffle:
-      order = rng.permutation(pool.sentences)
-    learner.steps, updates, loss = mira_pass(
-      feature_rows.features_of(pool),
-      statistics,
-      costs,
-      pool.offsets,
-      order,
-      learner.weights,
-      learner.lagged,
-      learner.document,
-      learner.steps,
-      config.cap,
-      config.decay,
-      config.constraints,
-      by_document,
-      config.background == "model",
-      feature_rows.room(pool),
-    )
-    yield learner, {"pass": number, "updates": updates, "loss": loss}
+  lists = (learning.features_of(pool), statistics, costs, pool.offsets)
+  room = learning.room(pool)
+  one_pass = lambda order, state, steps, settings: mira_pass(
+    lists, order, state, steps, room, settings
+  )
+  return run_passes(one_pass, pool.sentences, learner, config, seed)
 
 
 def optimise(

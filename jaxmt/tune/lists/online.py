@@ -13,10 +13,8 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.learner import Learner, begin
-from jaxmt.tune.lists import feature_rows
+from jaxmt.tune import learning, options
+from jaxmt.tune.learning import Chooser, Learner, begin
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class PerceptronConfig:
 @njit
 def _score_list(features, weights, low, high, scores):
   for row in range(low, high):
-    scores[row - low] = feature_rows.score(features, weights, row)
+    scores[row - low] = learning.score(features, weights, row)
 
 
 @njit
@@ -92,7 +90,7 @@ def _widest(offsets):
 def perceptron_pass(
   features, costs, offsets, order, weights, lagged, steps, rate, hope, room
 ):
-  """One pass; changes `weights` and `lagged` (see `mira.mira_pass`).
+  """One pass; changes `weights` and `lagged` (see `mira`).
 
   Args:
     features: see `rows.Features`.
@@ -124,9 +122,9 @@ def perceptron_pass(
       good = _extreme(scores, costs, low, count, -hope)
     bad = _extreme(scores, costs, low, count, 0.0)
     if good != bad and costs[low + good] < costs[low + bad]:
-      size = feature_rows.subtract(features, low + good, low + bad, ids, values)
-      feature_rows.add(ids, values, size, rate, weights)
-      feature_rows.add(ids, values, size, rate * steps, lagged)
+      size = learning.subtract(features, low + good, low + bad, ids, values)
+      learning.add(ids, values, size, rate, weights)
+      learning.add(ids, values, size, rate * steps, lagged)
       updates += 1
     steps += 1  # steps without an update count in the average
   return steps, updates
@@ -142,7 +140,7 @@ def perceptron_passes(
   )
   for number in range(config.passes):
     learner.steps, updates = perceptron_pass(
-      feature_rows.features_of(pool),
+      learning.features_of(pool),
       costs,
       pool.offsets,
       rng.permutation(pool.sentences),
@@ -151,7 +149,7 @@ def perceptron_passes(
       learner.steps,
       config.rate,
       config.cost_scale if config.surrogate == "hope" else 0.0,
-      feature_rows.room(pool),
+      learning.room(pool),
     )
     yield learner, {"pass": number, "updates": updates}
 
@@ -245,7 +243,7 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
     extra = costs[low + bad] - costs[low + good]
     loss = extra - (scores[good] - scores[bad])
     if good != bad and extra > 0.0 and loss > 0.0:
-      size = feature_rows.subtract(features, low + good, low + bad, ids, values)
+      size = learning.subtract(features, low + good, low + bad, ids, values)
       arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
       updates += 1
   return updates
@@ -265,7 +263,7 @@ def arow_passes(
   learner.variances[learner.variances == 0.0] = config.initial_variance
   for number in range(config.passes):
     updates = arow_pass(
-      feature_rows.features_of(pool),
+      learning.features_of(pool),
       costs,
       pool.offsets,
       rng.permutation(pool.sentences),
@@ -274,7 +272,7 @@ def arow_passes(
       config.variant == "exact",
       config.variance_rate,
       config.cap,
-      feature_rows.room(pool),
+      learning.room(pool),
     )
     yield learner, {"pass": number, "updates": updates}
 

@@ -30,7 +30,7 @@ def minimise(
     evaluate: the smooth loss and its gradient.
     weights: where to start, `[M]`.
     l1: strength of the penalty; 0 gives plain L-BFGS.
-    steps: at most so many.
+    steps: most steps.
     memory: pairs kept.
 
   Returns:
@@ -60,13 +60,13 @@ def minimise(
         break
       pairs = []  # a bad model of the curvature: try the slope itself
       continue
-    found, new_total, new_gradient = result
-    change, turn = found - weights, new_gradient - gradient
+    point, new_total, new_gradient = result
+    change, turn = point - weights, new_gradient - gradient
     if float(change @ turn) > 1e-12:
       pairs = [*pairs[-memory + 1 :], (change, turn)]
     gained = total - new_total
     idle = idle + 1 if gained <= _TINY * max(1.0, abs(total)) else 0
-    weights, gradient, total = found, new_gradient, new_total
+    weights, gradient, total = point, new_gradient, new_total
     iterates.append(weights)
   return iterates
 

@@ -13,13 +13,12 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists, take
 from jaxmt.errors import InputError
-from jaxmt.metrics import compiled_bleu, registry
+from jaxmt.metrics import bleu, registry
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 from jaxmt.tune import costs, options
-from jaxmt.tune.best_iterate import Chooser
+from jaxmt.tune.learning import Chooser
 from jaxmt.tune.lists import owlqn
-from jaxmt.tune.pool import find_metric
-from jaxmt.tune.pool_scores import backward, scores
+from jaxmt.tune.pool import backward, find_metric, scores
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,7 +113,7 @@ def sample_pairs(
     state = np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
     state = state + np.uint64(sentence)
     state, _ = _next(state)
-    found = 0
+    filled = 0
     for _ in range(draws):
       state, value = _next(state)
       a = low + np.int64((value >> np.uint64(32)) % count)
@@ -126,10 +125,10 @@ def sample_pairs(
       ):  # fmt: skip
         if costs[a] > costs[b]:
           a, b = b, a
-        first[found], second[found], gaps[found] = a, b, gap
-        found += 1
-    order = np.argsort(-gaps[:found], kind="mergesort")
-    for place in range(min(kept, found)):
+        first[filled], second[filled], gaps[filled] = a, b, gap
+        filled += 1
+    order = np.argsort(-gaps[:filled], kind="mergesort")
+    for place in range(min(kept, filled)):
       good[total] = first[order[place]]
       bad[total] = second[order[place]]
       total += 1
@@ -140,8 +139,8 @@ def _usable(pool: CandidateLists, config: ProConfig) -> np.ndarray:
   statistics = pool.statistics[config.metric]
   if config.metric not in registry.BLEU:
     return np.ones(len(pool), bool)
-  length = statistics[:, compiled_bleu.ORDER]
-  reference = statistics[:, 2 * compiled_bleu.ORDER]
+  length = statistics[:, bleu.ORDER]
+  reference = statistics[:, 2 * bleu.ORDER]
   return length <= config.max_length_ratio * np.maximum(reference, 1)
 
 

@@ -11,12 +11,12 @@ import dataclasses
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.errors import InputError
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
-from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.lists import feature_rows
-from jaxmt.tune.pool_scores import scores
+from jaxmt.tune import learning, options
+from jaxmt.tune.learning import Chooser
+from jaxmt.tune.pool import scores
 
 COST_SCALES = {1: 10.0, 2: 2.0, 3: 10.0}
 
@@ -36,6 +36,7 @@ class RampionConfig:
     passes: T'', over the sentences for each choice.
     rate: eta (the thesis: 1e-4, starting from sensible weights).
     pull: C, strength of the pull towards the initial weights.
+    last: return the last iterate, not the one of the best pool score.
     explore: never to return the start, see `Chooser`; for loops.
   """
 
@@ -47,6 +48,7 @@ class RampionConfig:
   passes: int = 5
   rate: float = 1e-3
   pull: float = 1.0
+  last: bool = False
   explore: bool = False
 
   def __post_init__(self):
@@ -99,16 +101,14 @@ def ramp_pass(features, base, costs, offsets, hopes, moved, scale, *settings):
     top = -np.inf
     for row in range(low, high):
       value = (
-        base[row]
-        + scale * feature_rows.score(features, moved, row)
-        + costs[row]
+        base[row] + scale * learning.score(features, moved, row) + costs[row]
       )
       if value > top:
         top, fear = value, row
     scale *= shrink
     if fear != hopes[sentence]:
-      size = feature_rows.subtract(features, hopes[sentence], fear, ids, values)
-      feature_rows.add(ids, values, size, rate / scale, moved)
+      size = learning.subtract(features, hopes[sentence], fear, ids, values)
+      learning.add(ids, values, size, rate / scale, moved)
       updates += 1
     if scale < 1e-6:
       moved *= scale
@@ -125,12 +125,33 @@ def _all_argmax(values, offsets):
   return out
 
 
+def shrink_per_sentence(config: RampionConfig, sentences: int) -> float:
+  """Returns `1 - rate * pull / B`, what is left of the distance to the centre.
+
+  Raises:
+    InputError: if nothing would be left of it.
+  """
+  shrink = 1.0 - config.rate * config.pull / max(sentences, 1)
+  if shrink <= 0.0:
+    raise InputError(
+      f"rate {config.rate:g} times pull {config.pull:g} must be less than the"
+      f" number of sentences, {sentences}"
+    )
+  return shrink
+
+
 def optimise(
-  pool: CandidateLists, weights: np.ndarray, config: RampionConfig, seed: int
+  pool: CandidateLists,
+  weights: np.ndarray,
+  config: RampionConfig,
+  seed: int,
+  *,
+  centre: np.ndarray | None = None,
 ) -> tuple[np.ndarray, list[dict]]:
   """Minimises a ramp loss; arguments as in `mira.optimise`.
 
-  `seed` is not used: the algorithm is deterministic.
+  `seed` is not used: the algorithm is deterministic. The regulariser pulls to
+  `centre`, by default the weights to start from.
   """
   del seed
   scale = config.cost_scale
@@ -141,18 +162,20 @@ def optimise(
   nothing = np.zeros_like(costs)
   lower = costs if config.form in (2, 3) else nothing
   upper = costs if config.form in (1, 3) else nothing
-  initial = np.array(weights, np.float64)
-  current = initial
+  initial = np.array(weights if centre is None else centre, np.float64)
+  current = np.array(weights, np.float64)
   base = scores(pool, initial)
-  shrink = 1.0 - config.rate * config.pull / max(pool.sentences, 1)
-  chooser = Chooser(pool, weights, config.metric, explore=config.explore)
+  shrink = shrink_per_sentence(config, pool.sentences)
+  chooser = Chooser(
+    pool, weights, config.metric, explore=config.explore, last=config.last
+  )
   for number in range(config.rounds):
     hopes = _all_argmax(scores(pool, current) - lower, pool.offsets)
     moved, scale = current - initial, 1.0
     updates = 0
     for _ in range(config.passes):
       scale, changed = ramp_pass(
-        feature_rows.features_of(pool),
+        learning.features_of(pool),
         base,
         upper,
         pool.offsets,
@@ -161,7 +184,7 @@ def optimise(
         scale,
         config.rate,
         shrink,
-        feature_rows.room(pool),
+        learning.room(pool),
       )
       updates += changed
     current = initial + scale * moved

@@ -7,9 +7,8 @@ import scipy.optimize
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.tune import options
-from jaxmt.tune.best_iterate import Chooser
-from jaxmt.tune.pool import find_metric
-from jaxmt.tune.pool_scores import pool_score
+from jaxmt.tune.learning import Chooser
+from jaxmt.tune.pool import find_metric, pool_score
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -23,8 +23,7 @@ from jax import Array
 
 from jaxmt.errors import InputError
 from jaxmt.tune.lists import proximal
-from jaxmt.tune.lists.objective import Objective, value
-from jaxmt.tune.lists.padded import PaddedLists
+from jaxmt.tune.lists.objective import Objective, PaddedLists, value
 
 
 @functools.cache
@@ -62,12 +61,10 @@ def optimizer(kind: str) -> optax.GradientTransformationExtraArgs:
 
 @functools.partial(jax.jit, static_argnames=("kind", "batch_size"))
 def _one_pass(
-  key, weights, state, initial, padded, objective, *, kind, batch_size
+  order, weights, state, initial, padded, objective, *, kind, batch_size
 ):
   """One pass: `(weights, state, whether all gradients were finite)`."""
-  sentences = padded.mask.shape[0]
-  order = jax.random.permutation(key, sentences)
-  batches = order[: sentences // batch_size * batch_size]
+  batches = order[: len(order) // batch_size * batch_size]
   batches = batches.reshape(-1, batch_size)
 
   def step(carry, rows):
@@ -87,6 +84,7 @@ def passes(
   padded: PaddedLists,
   objective: Objective,
   *,
+  initial: Array,
   kind: str,
   rate: float,
   half_life: float = 0.0,
@@ -94,13 +92,15 @@ def passes(
   batch_size: int,
   count: int,
   seed: int,
+  shuffle: bool = True,
 ) -> Iterator[Array]:
   """Yields the weights after each pass over the sentences.
 
   Args:
-    weights: where to start and, for the pull of `objective.l2`, the centre.
+    weights: where to start.
     padded: all sentences.
     objective: the loss of a batch.
+    initial: weights that `objective.l2` pulls to.
     kind: see the module.
     rate: the step.
     half_life: T, the number of steps after which the rate is half as large; 0:
@@ -110,12 +110,12 @@ def passes(
       the next pass, which has another order.
     count: passes.
     seed: of the orders.
+    shuffle: whether each pass has a random order; else that of the sentences.
 
   Raises:
     InputError: if a gradient is not finite.
   """
   batch_size = min(batch_size, padded.mask.shape[0])
-  initial = weights
   numbers = {
     "learning_rate": rate,
     "decay": 1.0 / half_life if half_life else 0.0,
@@ -129,9 +129,14 @@ def passes(
   if kind == "fobos":  # its penalties come after the step
     objective = dataclasses.replace(objective, l2=0.0)
   key = jax.random.key(seed)
+  order = jnp.arange(padded.mask.shape[0])
   for number in range(count):
+    if shuffle:
+      order = jax.random.permutation(
+        jax.random.fold_in(key, number), padded.mask.shape[0]
+      )
     weights, state, finite = _one_pass(
-      jax.random.fold_in(key, number),
+      order,
       weights,
       state,
       initial,

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation, forest_annotation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
 from tests.reference import chart_augmented as oracle
@@ -252,7 +252,7 @@ def test_viterbi_on_the_forest_is_the_augmented_best(state):
       root = made.node_offsets[row + 1] - 1
       np.testing.assert_allclose(value[root], augmented, atol=TOLERANCE)
       nodes = slice(best.offsets[row], best.offsets[row + 1])
-      ranks = forest_annotation.derivation_ranks(made, chosen[row])
+      ranks = translation_forest.derivation_ranks(made, chosen[row])
       spans = np.stack([best.begin[nodes], best.end[nodes]], axis=1)
       np.testing.assert_array_equal(ranks[:, :2], spans)
       losses.append(loss)

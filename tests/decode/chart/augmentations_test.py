@@ -81,7 +81,7 @@ def test_inputs_hold_the_accumulators_of_runs(length):
   (inputs,) = decoder.make_inputs(
     model, prepared, [[" ".join(r) for r in references]]
   )
-  matches, layout = prepared.matches[0], prepared.layouts[0]
+  (matches,) = prepared.matches
   rows = jax.tree.map(np.asarray, accumulators.unpack(jnp.asarray(inputs.runs)))
   lanes = rows.first.shape[-1]
   assert lanes == -(-length // 32)
@@ -90,10 +90,10 @@ def test_inputs_hold_the_accumulators_of_runs(length):
     sentence = matches.sentence[cell]
     spread = matches.end[cell] - matches.begin[cell]
     np.testing.assert_allclose(
-      inputs.share[layout.cell[cell]], spread / len(case.sentences[sentence])
+      inputs.share[matches.place[cell]], spread / len(case.sentences[sentence])
     )
     for item in range(matches.offsets[cell], matches.offsets[cell + 1]):
-      row = inputs.row[layout.cell[cell], item - matches.offsets[cell]]
+      row = inputs.row[matches.place[cell], item - matches.offsets[cell]]
       for run, text in enumerate(runs_of(model, source, matches.rule[item])):
         want = row_of(text, references[sentence], lanes)._replace(loss=0.0)
         assert_rows_equal([part[row, run] for part in rows], want)

@@ -58,7 +58,8 @@ def test_batches_threads_and_devices_change_nothing():
 
 def test_every_sentence_is_in_one_batch():
   lengths = np.array([3, 0, 9, 200, 1, 40, 9])
-  batches = decoder.make_batches(lengths, span=10, cells=500, parts=2)
+  counts = decoder.count_cells(lengths, 10)
+  batches = decoder.make_batches(counts, cells=500, parts=2)
   rows = np.concatenate([part for batch in batches for part in batch])
   assert sorted(rows.tolist()) == list(range(7))
 

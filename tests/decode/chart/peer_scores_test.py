@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
+from jaxmt.decode import loading, translate
 from jaxmt.decode import model as models
-from jaxmt.decode import translate
 from jaxmt.decode.chart import decoder, search
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import formats
@@ -56,3 +56,41 @@ def test_scores_are_the_peers_or_better():
       agree += 1
       assert abs(one.score - float(peer[3])) < 1e-3
   assert agree > 80
+
+
+def test_scores_are_those_of_travatar():
+  folder = util.corpus("travatar-enja")
+  loaded = loading.load_files(
+    str(folder / "rule-table.gz"),
+    lm=str(folder / "lm5.ja.arpa.gz"),
+    weights=str(folder / "travatar.ini"),
+    dialect="travatar",
+  )
+  lines = (folder / "source.en").read_text().split("\n")[:-1]
+  spans = loading.read_spans(
+    str(folder / "source.en.tree"), loaded.model, lines, binarize="right"
+  )
+  assert loaded.binarize == "right"
+  found = translate.translate(
+    loaded.model,
+    translate.cut_lines(lines, longest=100),
+    config=decoder.DecodeConfig(search=search.make_config(beam=30, pop=200)),
+    spans=spans,
+  )
+  with gzip.open(folder / "kbest1.pop2000.gz", "rt") as text:
+    peers = [line.rstrip("\n").split(" ||| ") for line in text]
+  agree = 0
+  for one, peer in zip(found, peers, strict=True):
+    values = {
+      name: float(value)
+      for name, value in (pair.split("=") for pair in peer[3].split())
+    }
+    # The derivation is the same if all features of its rules are.
+    rules = set(values) - {"lm", "lmunk"}
+    if one.text == peer[1] and all(
+      abs(one.features.get(name, 0.0) - values[name]) < 1e-3 for name in rules
+    ):
+      agree += 1
+      assert abs(one.features["lm"] - values["lm"]) < 1e-3
+      assert abs(one.score - float(peer[2])) < 1e-3
+  assert agree >= 55, agree

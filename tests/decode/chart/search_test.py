@@ -48,13 +48,8 @@ def exact_derivations(model, source):
   )
   result = exact.exact_search(model, source, found)
   assert result.complete.all()
-  layout = exact.identity_layout(found)
   return derivation.best(
-    found,
-    layout,
-    score=result.beams.score,
-    back=result.beams.back,
-    root=layout.cell[found.goal],
+    found, score=result.beams.score, back=result.beams.back
   )
 
 

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmt.decode import edge_features, kbest
 from jaxmt.decode import model as models
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import exact
 from jaxmt.decode.forced import forced as force
 from jaxmt.decode.forced.forced import ForceConfig
@@ -140,13 +140,13 @@ def test_forest_holds_exactly_the_enumerated_derivations(
     forced = force.force(model, source, references)
     derivations += check_derivations(case, forced, references, copy)
     check_nodes(case, forced, references)
-    values = edge_features.edge_features(model, source, forced.forest)
+    values = translation_forest.edge_features(model, source, forced.forest)
     weights = np.array([model.weights.get(n, 0) for n in model.feature_names])
     np.testing.assert_allclose(
       values @ weights, forced.forest.score, atol=TOLERANCE
     )
-    found = kbest.best(model, source, forced.forest, size=1000)
-    texts = kbest.strings(model, source, found)
+    found = translation_forest.kbest(model, source, forced.forest, size=1000)
+    texts = translation_forest.strings(model, source, found)
     for row, text in zip(found.sentence.tolist(), texts, strict=True):
       assert text == references[row]
     reached += int(forced.reached.sum())
@@ -192,7 +192,7 @@ def test_repeated_words_make_a_node_for_each_place():
   model, source = tiny(rules, ["f g f"])
   forced = force.force(model, source, ["a b a"])
   made = forced.forest
-  assert kbest.best(model, source, made, size=9).offsets[-1] == 2
+  assert translation_forest.kbest(model, source, made, size=9).offsets[-1] == 2
   assert np.unique(made.nodes.begin + 10 * made.nodes.end).tolist() == [
     10,
     30,
@@ -238,8 +238,10 @@ def test_limits_of_matching_do_not_hold():
   )
   forced = force.force(model, source, ["d d c d"])
   assert forced.reached[0]
-  assert kbest.strings(
-    model, source, kbest.best(model, source, forced.forest, size=5)
+  assert translation_forest.strings(
+    model,
+    source,
+    translation_forest.kbest(model, source, forced.forest, size=5),
   ) == ["d d c d"]
 
 
@@ -287,8 +289,8 @@ def test_an_empty_reference_has_derivations_of_nothing():
   model, source = tiny(rules, ["f f", "f g f", "g"])
   forced = force.force(model, source, ["", "a", ""])
   assert forced.reached.tolist() == [True, True, False]
-  found = kbest.best(model, source, forced.forest, size=9)
-  assert kbest.strings(model, source, found) == ["", "a"]
+  found = translation_forest.kbest(model, source, forced.forest, size=9)
+  assert translation_forest.strings(model, source, found) == ["", "a"]
 
 
 def test_leave_one_out():
@@ -307,7 +309,7 @@ def test_leave_one_out():
   references = ["a b", "a b", "c", "c"]
   forced = force.force(model, source, references, excluded=excluded)
   assert forced.reached.tolist() == [True, True, False, True]
-  found = kbest.best(model, source, forced.forest, size=9)
+  found = translation_forest.kbest(model, source, forced.forest, size=9)
   assert np.diff(found.offsets).tolist() == [1, 2, 0, 1]
   # A word left without translation may be copied.
   copied = force.force(
@@ -354,7 +356,7 @@ def test_partial_derivations_score_as_hypotheses_do():
         int(made.nodes.end[node]),
       )
       assert partials.score[node] <= cells[key] + TOLERANCE
-    values = edge_features.edge_features(model, source, made)
+    values = translation_forest.edge_features(model, source, made)
     paths, _ = best_derivations(made, partials, partials.back)
     weights = np.array([model.weights.get(n, 0) for n in model.feature_names])
     sums = sum_values(paths, values @ weights)

@@ -8,7 +8,7 @@ import pytest
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import corpus, grammar, lm, mixing, system, tune
 from jaxmt.experiment.stages.align import Links
-from jaxmt.grammar import estimate
+from jaxmt.grammar import estimate, pair_quality
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import Kind
 
@@ -62,7 +62,7 @@ def test_kinds_of_rules(joint):
 
 def test_what_cannot_be_extracted():
   with pytest.raises(InputError, match="kind"):
-    extract(kind="phrase")
+    extract(kind="dependency")
   without = dataclasses.replace(TEXT, train_trees=None)
   with pytest.raises(InputError, match="needs trees"):
     grammar.extract(
@@ -100,7 +100,11 @@ def test_a_filtered_table_and_its_model(joint):
   assert len(few) < len(everything)
   made = lm.language_model(lm.LmStageConfig(order=2), corpus=TEXT)
   model = system.make_model(
-    system.SearchStageConfig(span=3), table=few, lm=made, weights={"glue": 1.0}
+    system.SearchStageConfig(span=3),
+    joint,
+    table=few,
+    lm=made,
+    weights={"glue": 1.0},
   )
   assert model.limits.span == 3 and len(model.table) == len(few)
   assert model.lm.order == 2 and "house" in model.lm.index
@@ -135,3 +139,16 @@ def test_turning_a_corpus_round():
 def test_bad_settings_of_tuning(changes, reason):
   with pytest.raises(InputError, match=reason):
     tune.check(tune.TuneStageConfig(**changes))
+
+
+def test_probabilities_of_weighted_sentence_pairs(joint):
+  weighted = extract(weighted=True)
+  names = joint.table.feature_names
+  assert weighted.table.feature_names == (*names, *pair_quality.NAMES)
+  np.testing.assert_array_equal(
+    weighted.table.features[:, : len(names)], joint.table.features
+  )
+  columns = weighted.table.features[:, len(names) :]
+  assert (columns <= 0).all() and (columns < 0).any()
+  with pytest.raises(InputError, match="needs 'provenance'"):
+    extract(weighted=True, provenance=False)

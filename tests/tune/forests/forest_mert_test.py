@@ -7,7 +7,7 @@ import pytest
 
 from jaxmt.decode import candidate_lists, portable_forest
 from jaxmt.errors import InputError
-from jaxmt.tune import methods, pool, pool_scores
+from jaxmt.tune import methods, pool
 from jaxmt.tune.forests import forest_mert, forest_pool
 from jaxmt.tune.lists import envelope
 from tests.reference import forests as reference
@@ -142,8 +142,8 @@ def test_optimum_is_that_of_k_best_mert(variant, metric, sign):
     )
     tuned, history = forest_mert.optimise(only, start, config, seed)
     assert len(history) == 3
-    before = sign * pool_scores.pool_score(everything, start, metric)
-    after = sign * pool_scores.pool_score(everything, tuned, metric)
+    before = sign * pool.pool_score(everything, start, metric)
+    after = sign * pool.pool_score(everything, tuned, metric)
     assert after >= before - 1e-9
     best = max(row["score"] for row in history)
     np.testing.assert_allclose(after, best, atol=1e-9)

@@ -6,7 +6,7 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.tune import pool, pool_scores
+from jaxmt.tune import pool
 from jaxmt.tune.formats import kbest_files, kbest_write, mert_data
 from tests.tune import small_pool
 
@@ -162,11 +162,9 @@ def test_dense_and_sparse_give_the_same_scores():
   weights = rng.normal(size=len(made.names))
   candidates = made
   full = sparse.to_dense(candidates.features, len(made.names))
-  np.testing.assert_allclose(pool_scores.scores(made, weights), full @ weights)
+  np.testing.assert_allclose(pool.scores(made, weights), full @ weights)
   slopes = rng.normal(size=len(made))
-  np.testing.assert_allclose(
-    pool_scores.backward(made, slopes), full.T @ slopes
-  )
+  np.testing.assert_allclose(pool.backward(made, slopes), full.T @ slopes)
   all_dense = pool.make_pool(candidates, dense_names=made.names)
   np.testing.assert_array_equal(all_dense.dense, full)
 
@@ -195,12 +193,10 @@ def test_statistics_and_costs():
     [4, 3, 2, 1, 4, 3, 2, 1, 4],
     [0, 0, 0, 0, 0, 0, 0, 0, 4],
   ]
-  assert pool_scores.pool_score(
-    made, np.array([-1.0]), "bleu"
-  ) == pytest.approx(1.0)
-  assert pool_scores.pool_score(made, np.array([1.0]), "bleu") == 0.0
-  np.testing.assert_allclose(pool_scores.sentence_costs(made, "bleu"), [0, 1])
-  np.testing.assert_allclose(pool_scores.sentence_costs(made, "ter"), [0, 1])
+  assert pool.pool_score(made, np.array([-1.0]), "bleu") == pytest.approx(1.0)
+  assert pool.pool_score(made, np.array([1.0]), "bleu") == 0.0
+  np.testing.assert_allclose(pool.sentence_costs(made, "bleu"), [0, 1])
+  np.testing.assert_allclose(pool.sentence_costs(made, "ter"), [0, 1])
   with pytest.raises(ValueError, match="references"):
     pool.with_statistics(made, refs[:1], ["bleu"])
   with pytest.raises(ValueError, match="metric"):
@@ -218,8 +214,8 @@ def test_moses_tuning_data_round_trip():
   weights = dict(zip(made.names, np.arange(1.0, 11.0), strict=True))
   mine = np.array([weights[name] for name in made.names])
   theirs = np.array([weights[name] for name in again.names])
-  assert pool_scores.pool_score(again, theirs, "bleu") == pytest.approx(
-    pool_scores.pool_score(made, mine, "bleu")
+  assert pool.pool_score(again, theirs, "bleu") == pytest.approx(
+    pool.pool_score(made, mine, "bleu")
   )
   # Orders interleave there.
   first = made.statistics["bleu"][0]
@@ -264,7 +260,13 @@ def test_some_candidates_of_a_pool():
   weights = np.random.default_rng(0).normal(size=len(made.names))
   chosen = np.array([0, 3, 12, len(made) - 1])
   some = candidate_lists.take(made, chosen)
-  expected = pool_scores.scores(made, weights)[chosen]
-  np.testing.assert_allclose(pool_scores.scores(some, weights), expected)
+  expected = pool.scores(made, weights)[chosen]
+  np.testing.assert_allclose(pool.scores(some, weights), expected)
   np.testing.assert_array_equal(some.sentence, made.sentence[chosen])
   assert some.lines == [made.lines[row] for row in chosen]
+
+
+def test_a_sentence_number_that_no_text_has():
+  data = b"0 ||| a ||| f=1 ||| 0\n2000000000 ||| a ||| f=1 ||| 0\n"
+  with pytest.raises(InputError, match="f:2: sentence 2000000000 is not from"):
+    kbest_files.parse_kbest(data, path="f")

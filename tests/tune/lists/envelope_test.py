@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from jaxmt.tune import pool_scores
+from jaxmt.tune import pool
 from jaxmt.tune.lists import envelope, mert
 from tests.reference import mert as slow
 from tests.tune import small_pool
@@ -70,7 +70,7 @@ def test_line_search_finds_the_best_interval(metric):
   made = small_pool.make(1, metrics=(metric,))
   weights = small_pool.start(made)
   sign = 1.0 if metric == "bleu" else -1.0
-  intercepts = pool_scores.scores(made, weights)
+  intercepts = pool.scores(made, weights)
   for column in range(4):
     slopes = np.ascontiguousarray(made.dense[:, column])
     step, score = mert.line_search(intercepts, slopes, made, metric=metric)
@@ -80,11 +80,18 @@ def test_line_search_finds_the_best_interval(metric):
       for low, high in zip(made.offsets, made.offsets[1:], strict=False)
     ]
     tried = [
-      sign * pool_scores.pool_score(made, weights + point * direction, metric)
+      sign * pool.pool_score(made, weights + point * direction, metric)
       for point in slow.all_points(sentences)
     ]
     assert score == pytest.approx(max(tried))
     moved = weights + step * direction
-    assert sign * pool_scores.pool_score(made, moved, metric) == pytest.approx(
-      score
-    )
+    assert sign * pool.pool_score(made, moved, metric) == pytest.approx(score)
+
+
+def test_slopes_that_differ_by_rounding_are_one_line():
+  a, b = np.array([1.0, 0.0]), np.array([0.0, 1e-32])
+  steps, sums = envelope.trace(
+    a, b, np.array([0, 2]), np.array([[1, 0], [0, 1]])
+  )
+  np.testing.assert_array_equal(steps, [-np.inf, np.inf])
+  np.testing.assert_array_equal(sums, [[1, 0]])

@@ -1,0 +1,1 @@
+"""ITG word alignment: forests of bi-spans, rules, pruning, features."""

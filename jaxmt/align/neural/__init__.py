@@ -1,0 +1,1 @@
+"""Neural HMM word alignment: a network of windows, jump scores, Viterbi."""

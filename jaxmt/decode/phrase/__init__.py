@@ -1,0 +1,1 @@
+"""Phrase-based search: stacks of hypotheses from left to right."""

@@ -1,0 +1,157 @@
+"""A study of unsupervised parsers: languages, models, starts and seeds.
+
+Each run is a JSON file of a workdir, with the settings it was made with. A run
+whose file is there, with the same settings, is not repeated.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmt.errors import InputError
+from jaxmt.parse import evaluation, induction
+from jaxmt.parse.induction import InductionConfig
+from jaxmt.text import files, treebank
+
+_SCORES = ("short_words_accuracy", "words_accuracy")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Run:
+  """One parser of a study."""
+
+  language: str
+  config: InductionConfig
+
+  @property
+  def name(self) -> str:
+    """What it is called in tables: its start, or its model if alone."""
+    own = self.config
+    return own.start if own.model == "dmv" else f"{own.model} alone"
+
+  @property
+  def file(self) -> str:
+    """Its file below the workdir."""
+    own = self.config
+    return f"{self.language}.{own.model}.{own.start}.{own.seed}.json"
+
+  def settings(self, data: str) -> dict[str, Any]:
+    """All that the result depends on, as JSON has it."""
+    return {
+      **dataclasses.asdict(self.config),
+      "language": self.language,
+      "data": data,
+      "verbs": sorted(self.config.verbs),
+    }
+
+
+def runs(config: Any) -> list[Run]:
+  """Returns the runs of a config, see `configs/induction.py`."""
+  base = InductionConfig(
+    max_length=config.max_length,
+    iterations=config.iterations,
+    concave_iterations=config.concave_iterations,
+    verbs=frozenset(config.verbs),
+  )
+  kinds: list[dict[str, Any]] = []
+  for model in config.models:
+    starts = config.starts if model == "dmv" else ("uniform",)
+    for start in starts:
+      for seed in range(config.seeds if start == "random" else 1):
+        kinds.append({"model": model, "start": start, "seed": seed})
+  return [
+    Run(language=language, config=dataclasses.replace(base, **kind))
+    for language in config.languages
+    for kind in kinds
+  ]
+
+
+def execute(
+  work: Sequence[Run], data: str, workdir: str
+) -> Iterator[tuple[Run, dict[str, Any]]]:
+  """Yields every run and its result; what is in the workdir is not redone."""
+  files.make_folder(workdir)
+  there = set(files.list_folder(workdir))
+  language, banks = "", ()
+  for run in work:
+    path = f"{workdir}/{run.file}"
+    settings = run.settings(data)
+    if run.file in there:
+      result = _read(path)
+      if result.get("settings") == settings:
+        yield run, result
+        continue
+    if run.language != language:
+      language = run.language
+      banks = tuple(
+        treebank.read_treebank(f"{data}/{language}.{part}.gz")
+        for part in ("train", "test")
+      )
+    try:
+      parser, history = induction.learn(banks[0], run.config)
+    except ValueError as error:
+      raise InputError(
+        str(error), path=f"{data}/{language}.train.gz"
+      ) from error
+    scores = evaluation.attachment(banks[1], induction.parse(parser, banks[1]))
+    result = {
+      "settings": settings,
+      "log_likelihood": history[-1] if history else 0.0,
+      **scores,
+    }
+    files.write_text(path, json.dumps(result) + "\n")
+    yield run, result
+
+
+def _read(path: str) -> dict[str, Any]:
+  found = files.read_json(path)
+  if not isinstance(found, dict) or not all(
+    isinstance(found.get(name), float) for name in _SCORES
+  ):
+    raise InputError("not the result of a run", path=path)
+  return found
+
+
+def table(
+  results: Sequence[tuple[Run, Mapping[str, Any]]],
+  published: Mapping[str, Mapping[str, str]],
+) -> list[dict[str, str]]:
+  """Returns a row for each language: `short/all` of each start.
+
+  Several seeds give their mean. Published figures stand in columns of their
+  own. The last row has the means over languages.
+  """
+  names = list(dict.fromkeys(run.name for run, _ in results))
+  languages = list(dict.fromkeys(run.language for run, _ in results))
+  cells = {
+    (language, name): np.mean(
+      [
+        [result[score] for score in _SCORES]
+        for run, result in results
+        if (run.language, run.name) == (language, name)
+      ],
+      axis=0,
+    )
+    for language in languages
+    for name in names
+  }
+  pair = lambda values: f"{values[0]:.1f}/{values[1]:.1f}"
+  rows = []
+  for language in languages:
+    row = {"language": language}
+    for name in names:
+      row[name] = pair(cells[language, name])
+      if language in published.get(name, {}):
+        row[f"{name}, thesis"] = published[name][language]
+    rows.append(row)
+  mean = {"language": "mean"}
+  for name in names:
+    mean[name] = pair(np.mean([cells[one, name] for one in languages], axis=0))
+    known = [published.get(name, {}).get(language) for language in languages]
+    if all(known):
+      values = [[float(x) for x in str(text).split("/")] for text in known]
+      mean[f"{name}, thesis"] = pair(np.mean(values, axis=0))
+  return [*rows, mean]

@@ -1,0 +1,88 @@
+"""Finished experiments: all artefacts, by what they are."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from jaxmt.experiment.pipeline import Artefact
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus, Description, Translations
+from jaxmt.experiment.stages.evaluate import Scores
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.inspect import Inspection
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import Theta, Tuned
+from jaxmt.experiment.stages.theta import LearnedTheta
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SystemArtefacts:
+  """The artefacts of one system.
+
+  Attributes:
+    learned: θ of the last epoch, None if the system trains none.
+    theta: the same mixed with the baseline's, or None.
+    tune: weights of the last epoch.
+    decode: translations.
+  """
+
+  learned: Artefact[LearnedTheta] | None
+  theta: Artefact[Theta] | None
+  tune: Artefact[Tuned]
+  decode: Artefact[Translations]
+
+  @property
+  def stages(self) -> dict[str, Artefact]:
+    """The artefacts by name, without those that the system lacks."""
+    names = [field.name for field in dataclasses.fields(self)]
+    found = {name: getattr(self, name) for name in names}
+    return {name: one for name, one in found.items() if one is not None}
+
+  @property
+  def history(self) -> list[dict[str, Any]]:
+    """One record for each iteration of training θ."""
+    return [] if self.learned is None else self.learned.value.history
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Outcome:
+  """A finished experiment.
+
+  Attributes:
+    config: the `ExperimentConfig`.
+    corpus: the text.
+    described: sizes of the corpus.
+    links: word links.
+    lm: the language model.
+    grammar: the rules, or None without any system.
+    systems: the artefacts of each system.
+    translations: of each system, and the glosses.
+    scores: evaluation by part.
+    inspection: views of single sentences; None without any system or chart.
+  """
+
+  config: Any
+  corpus: Artefact[Corpus]
+  described: Artefact[Description]
+  links: Artefact[Links]
+  lm: Artefact[LanguageModel]
+  grammar: Artefact[Grammar] | None
+  systems: Mapping[str, SystemArtefacts]
+  translations: Mapping[str, Artefact[Translations]]
+  scores: Mapping[str, Artefact[Scores]]
+  inspection: Artefact[Inspection] | None = None
+
+  @property
+  def stages(self) -> dict[str, Artefact]:
+    """All artefacts by the name of their stage."""
+    found: dict[str, Artefact | None] = {
+      "corpus": self.corpus,
+      "align": self.links,
+      "lm": self.lm,
+      "grammar": self.grammar,
+    }
+    for name, own in self.systems.items():
+      found |= {f"{stage}-{name}": one for stage, one in own.stages.items()}
+    found |= {f"evaluate-{part}": one for part, one in self.scores.items()}
+    found["inspect"] = self.inspection
+    return {name: one for name, one in found.items() if one is not None}

@@ -1,0 +1,433 @@
+"""What the report shows of single sentences: derivations, charts, lists.
+
+All test sentences get the derivation of every system, scored by every system.
+Some sentences are searched again, so that the report has their charts, k-best
+lists and the ranks of what other systems and the reference derive: those whose
+translations changed most, and a sample for statistics.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxmt.decode import derivation_rows
+from jaxmt.decode import translate as translate_lib
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.translate import Pieces
+from jaxmt.experiment.record import Record
+from jaxmt.experiment.stages import decode, system
+from jaxmt.experiment.stages.corpus import Corpus, Translations
+from jaxmt.experiment.stages.evaluate import Scores
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.grammar import estimate
+from jaxmt.grammar import table as tables
+from jaxmt.inspection import (
+  chart_views,
+  derivation_views,
+  list_views,
+  search_statistics,
+)
+from jaxmt.inspection import searched as searching
+from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
+from jaxmt.inspection.searched import Searched
+from jaxmt.metrics import registry
+from jaxmt.text import trees
+from jaxmt.train import explain
+
+_REFERENCE = "reference"
+_BEAM_SAMPLE = 20  # sentences that are decoded with other beams
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InspectConfig:
+  """How much the report shows.
+
+  Attributes:
+    changed: sentences to search again because their translations changed most.
+    sample: sentences to search again for statistics, evenly spread.
+    words: longest sentence to search again.
+    nbest: candidates of a list.
+    hypotheses: hypotheses shown of a cell.
+    pruned: pruned candidates shown of a cell.
+    beams: other beams to decode some of the sample with, for search errors.
+    moved: rules to show that gained, and that lost probability.
+  """
+
+  changed: int = 60
+  sample: int = 40
+  words: int = 60
+  nbest: int = 20
+  hypotheses: int = 8
+  pruned: int = 3
+  beams: tuple[int, ...] = (10, 60)
+  moved: int = 10
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InspectionConfig:
+  """Everything the stage depends on.
+
+  Attributes:
+    inspect: how much to show.
+    search: how the systems decode.
+  """
+
+  inspect: InspectConfig = dataclasses.field(default_factory=InspectConfig)
+  search: SearchStageConfig = dataclasses.field(
+    default_factory=SearchStageConfig
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Inspection(Record):
+  """Views of test sentences, see `jaxmt.report.views`.
+
+  Attributes:
+    systems: M systems; the first one is the baseline.
+    features: names of the F features.
+    weights: `M` lists of `F` weights.
+    rules: every rule of a derivation, as JSON.
+    sentences: for each sentence, as JSON: "d" the derivation of each system,
+      "r" one of the reference or the best translation known, "e" whether it
+      is the reference, "why" if not, and for sentences that were searched
+      again "x", for each system its chart, list and ranks of the derivations.
+    search: see `search_statistics.rank_rows`.
+    beams: search errors of other beams on the sample, see `search_report`.
+    moved: for each trained system, rules that gained and lost most.
+    importance: for each system, how much each feature decides.
+    metrics: numbers of sentences.
+  """
+
+  systems: list[str]
+  features: list[str]
+  weights: list[list[float]]
+  rules: list[str]
+  sentences: list[str]
+  search: list[dict[str, Any]]
+  beams: list[dict[str, Any]]
+  moved: list[dict[str, Any]]
+  importance: list[dict[str, Any]]
+  metrics: dict[str, Any]
+
+
+def check(config: InspectConfig) -> None:
+  """Raises `ValueError`, naming the field, for sizes that make no sense."""
+  for name in ("changed", "sample", "words", "pruned", "moved"):
+    if getattr(config, name) < 0:
+      raise ValueError(f"{name} must not be negative")
+  for name in ("nbest", "hypotheses"):
+    if getattr(config, name) < 1:
+      raise ValueError(f"{name} must be at least 1")
+  if any(beam < 1 for beam in config.beams):
+    raise ValueError("beams must be at least 1")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Part:
+  """The test part as all systems see it.
+
+  Attributes:
+    config: the stage's.
+    compared: the models, with the pieces of the sentences as source.
+    pieces: the pieces.
+    references: of each piece its first reference, empty for a part of a line.
+    trees: trees of the lines, or None.
+    derivations: of each system, and of the reference.
+  """
+
+  config: InspectionConfig
+  compared: ComparedModels
+  pieces: Pieces
+  references: list[str]
+  trees: list[str] | None
+  derivations: Mapping[str, Derivations]
+
+
+def inspect(
+  config: InspectionConfig,
+  *,
+  corpus: Corpus,
+  grammar: Grammar,
+  lm: LanguageModel,
+  scores: Scores,
+  **systems: Any,
+) -> Inspection:
+  """Looks inside the systems of an experiment.
+
+  Args:
+    config: see `InspectionConfig`.
+    corpus: the text.
+    grammar: the rules.
+    lm: the language model.
+    scores: of the test part, the systems in their order.
+    **systems: values of `Tuned`, `Translations` and, if it has one, `Theta` of
+      each system, named "tuned-S", "decode-S" and "theta-S".
+  """
+  names = [n.removeprefix("tuned-") for n in systems if n.startswith("tuned-")]
+  pieces = decode.cut(corpus.test_source)
+  built, spans = [], None
+  for name in names:
+    theta = systems.get(f"theta-{name}")
+    model, spans = system.part_model(
+      config.search,
+      "test",
+      corpus=corpus,
+      grammar=grammar,
+      lm=lm,
+      weights=Tuned.from_values(systems[f"tuned-{name}"]).weights,
+      theta=None if theta is None else Theta.from_values(theta),
+    )
+    built.append(model)
+  source = translate_lib.piece_source(built[0], pieces, spans)
+  compared = ComparedModels(names=names, models=built, source=source)
+  known = {}
+  for name in names:
+    own = Translations.from_values(systems[f"decode-{name}"])
+    known[name] = _derivations(own)
+  part = _Part(
+    config=config,
+    compared=compared,
+    pieces=pieces,
+    references=_piece_references(corpus.test_references, pieces),
+    trees=corpus.test_trees,
+    derivations=known,
+  )
+  thetas = {
+    name: Theta.from_values(systems[f"theta-{name}"])
+    for name in names
+    if f"theta-{name}" in systems
+  }
+  return _inspect(part, scores, _moved(config.inspect, grammar, thetas))
+
+
+def _moved(
+  config: InspectConfig, grammar: Grammar, thetas: Mapping[str, Theta]
+) -> list[dict[str, Any]]:
+  """For each trained system the rules that gained and lost most."""
+  table = grammar.table
+  columns = [tables.feature(table, name) for name in estimate.THETA]
+  before = np.stack(columns, axis=1)
+  return [
+    {
+      "system": name,
+      "rows": explain.moved_rules(
+        table, before, np.asarray(own.theta), number=config.moved
+      ),
+    }
+    for name, own in thetas.items()
+  ]
+
+
+def _derivations(own: Translations) -> Derivations:
+  assert own.test_nodes is not None and own.test_node_offsets is not None
+  assert own.test_node_scores is not None
+  return derivation_rows.from_array(
+    own.test_nodes, own.test_node_offsets, own.test_node_scores
+  )
+
+
+def _piece_references(references, pieces: Pieces) -> list[str]:
+  cut = set(pieces.cut)
+  return [
+    "" if row in cut or not references[row] else references[row][0]
+    for row in pieces.row.tolist()
+  ]
+
+
+def _inspect(
+  part: _Part, scores: Scores, moved: list[dict[str, Any]]
+) -> Inspection:
+  compared, pieces = part.compared, part.pieces
+  settings, search = part.config.inspect, part.config.search
+  chosen, sample = _choose(part, scores)
+  configs = {
+    name: system.decode_config(search, compared.model(name), forest=True)
+    for name in compared.names
+  }
+  searched = searching.search_again(
+    compared,
+    chosen,
+    part.references,
+    configs=configs,
+    nbest_size=settings.nbest,
+  )
+  good = searching.good_derivations(searched)
+  place = np.full(len(pieces.row), -1, np.int64)
+  place[chosen] = np.arange(len(chosen))
+  every = {
+    **part.derivations,
+    _REFERENCE: derivation_rows.in_order(
+      [good.derivations], place, arity=compared.models[0].arity
+    ),
+  }
+  book = RuleBook()
+  sentences = _sentences(part, every, book)
+  for row, number in enumerate(pieces.row[chosen].tolist()):
+    if sentences[number].get("r"):
+      sentences[number]["e"] = int(good.reached[row])
+    if good.reasons[row]:
+      sentences[number]["why"] = good.reasons[row]
+  _add_charts(part, searched, every, sentences)
+  rows = search_statistics.rank_rows(
+    searched, good.derivations, np.isin(chosen, sample)
+  )
+  proven = [
+    search_statistics.proven_errors(compared, every, name)
+    for name in compared.names
+  ]
+  for row, errors in zip(rows, proven, strict=True):
+    row["proven search errors"] = int(errors.sum())
+    row["test sentences"] = len(sentences)
+  flags = np.stack(proven, axis=1)
+  for piece in np.flatnonzero(flags.any(1)).tolist():
+    sentences[pieces.row[piece]]["m"] = flags[piece].astype(int).tolist()
+  beams = sorted({search.beam, *settings.beams}) if settings.beams else []
+  return Inspection(
+    systems=list(compared.names),
+    features=list(compared.models[0].feature_names),
+    weights=[[round(x, 6) for x in row] for row in compared.weights.tolist()],
+    rules=[_json(view.values()) for view in book.views(compared)],
+    sentences=[_json(one) for one in sentences],
+    search=rows,
+    beams=search_statistics.beam_errors(
+      compared,
+      sample[:: max(len(sample) // _BEAM_SAMPLE, 1)],
+      sizes=[(k, max(search.pop * k // search.beam, k)) for k in beams],
+      configs=configs,
+    ),
+    moved=moved,
+    importance=search_statistics.importance(searched),
+    metrics={
+      "sentences": len(sentences),
+      "searched": len(chosen),
+      "reached": int(np.sum(good.reached)),
+      "sample": len(sample),
+      "sample_reached": int(np.sum(good.reached[place[sample]])),
+    },
+  )
+
+
+def _json(value: Any) -> str:
+  return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _sentences(
+  part: _Part, every: Mapping[str, Derivations], book: RuleBook
+) -> list[dict[str, Any]]:
+  """The derivations and the parse of every line."""
+  pieces = part.pieces
+  out: list[dict[str, Any]] = [
+    {"d": [None] * len(part.derivations)}
+    for _ in range(int(pieces.row.max(initial=-1)) + 1)
+  ]
+  for place, (name, own) in enumerate(every.items()):
+    views = derivation_views.derivation_views(
+      part.compared, own, book, shift=pieces.first
+    )
+    for view, row in zip(views, pieces.row.tolist(), strict=True):
+      if name == _REFERENCE and view is not None:
+        out[row]["r"] = view.values()
+      elif name != _REFERENCE:
+        out[row]["d"][place] = _joined(out[row]["d"][place], view)
+  if part.trees is not None:
+    parsed = trees.parse_trees(part.trees)
+    for row, sentence in enumerate(out):
+      nodes = list_views.parse_view(parsed, row, ()).values()["nodes"]
+      if nodes:
+        sentence["p"] = nodes
+  return out
+
+
+def _joined(before: dict[str, Any] | None, view) -> dict[str, Any] | None:
+  """The derivation of a line so far, and that of its next piece."""
+  if view is None or before is None:
+    return before if view is None else view.values()
+  after = view.values()
+  shift = len(before["n"])
+  words = 1 + max([two for _, two in before["w"]], default=-1)
+  for node in after["n"]:
+    node[3] = node[3] + shift if node[3] >= 0 else -1
+  return {
+    "n": before["n"] + after["n"],
+    "g": before["g"] + after["g"],
+    "z": [one + two for one, two in zip(before["z"], after["z"], strict=True)],
+    "w": before["w"] + [[one, two + words] for one, two in after["w"]],
+  }
+
+
+def _choose(part: _Part, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
+  """The pieces to search again, rising, and those that are the sample."""
+  settings, pieces = part.config.inspect, part.pieces
+  lengths = part.compared.source.ids.lengths
+  able = (lengths > 0) & (lengths <= settings.words)
+  rows = np.flatnonzero(able & ~np.isin(pieces.row, pieces.cut))
+  count = min(settings.sample, len(rows))
+  spread = np.linspace(0, len(rows), count, endpoint=False).astype(int)
+  sample = rows[spread]
+  change = np.zeros(len(rows))
+  if scores.statistics:
+    first = next(iter(scores.statistics))
+    values = sentence_scores(first, scores.statistics[first])
+    own = values[: len(part.compared.names), pieces.row[rows]]
+    change = np.abs(own - own[:1]).max(0, initial=0.0)
+  order = np.argsort(-change, kind="stable")[: settings.changed]
+  return np.union1d(sample, rows[order[change[order] > 0]]), sample
+
+
+def sentence_scores(name: str, statistics: np.ndarray) -> np.ndarray:
+  """Returns sentence-level scores as people read them, `[M, N]`.
+
+  Args:
+    name: of the metric; BLEU is smoothed (BLEU+1).
+    statistics: `[M, N, S]`.
+  """
+  metric = registry.find("bleu+1" if name == "bleu" else name)
+  values = np.asarray(metric.sentence_score(np.asarray(statistics)))
+  return 100.0 * values if metric.percent else values
+
+
+def _add_charts(
+  part: _Part,
+  searched: Searched,
+  every: Mapping[str, Derivations],
+  sentences: list[dict[str, Any]],
+) -> None:
+  """Adds charts, lists and ranks of the sentences that were searched."""
+  compared, settings = part.compared, part.config.inspect
+  some = {
+    name: derivation_rows.select(own, searched.rows)
+    for name, own in every.items()
+  }
+  for name in compared.names:
+    model = compared.model(name)
+    ranks = {other: searched.ranks(name, own) for other, own in some.items()}
+    lists: dict[int, Any] = {}
+    for row, batch, place in searched.places(name):
+      if id(batch) not in lists:
+        lists[id(batch)] = list_views.kbest_views(
+          batch.lists, model.feature_names, costs=batch.costs
+        )
+      chart = chart_views.chart_view(
+        model,
+        batch.result,
+        place,
+        hypotheses=settings.hypotheses,
+        pruned=settings.pruned,
+      )
+      parts = [
+        derivation_views.part_views(model, own, ranks[other], row)
+        for other, own in some.items()
+      ]
+      line = part.pieces.row[searched.rows[row]]
+      sentences[line].setdefault("x", []).append(
+        {
+          "chart": chart.values(),
+          "kbest": lists[id(batch)][place].values(),
+          "ranks": [[view.values() for view in views] for views in parts],
+        }
+      )

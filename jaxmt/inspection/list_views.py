@@ -1,0 +1,67 @@
+"""K-best lists and source trees as views."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxmt.decode.candidate_lists import CandidateLists, decoded
+from jaxmt.report.views import KBestView, ParseView
+from jaxmt.text.trees import Trees
+
+
+def kbest_views(
+  lists: CandidateLists,
+  names: Sequence[str],
+  *,
+  costs: np.ndarray | None = None,
+) -> list[KBestView]:
+  """Returns the list of each sentence.
+
+  Args:
+    lists: the candidates of B sentences.
+    names: the features to show, in the order of their numbers.
+    costs: sentence-level error of each candidate, or None.
+  """
+  place = {name: number for number, name in enumerate(names)}
+  known = [place.get(name, -1) for name in lists.names]
+  rows = lists.features
+  scores = decoded(lists)[0]
+  candidates: list[list] = [[] for _ in range(lists.sentences)]
+  errors: list[list[float]] = [[] for _ in range(lists.sentences)]
+  for row, sentence in enumerate(lists.sentence.tolist()):
+    low, high = rows.offsets[row : row + 2].tolist()
+    features = [
+      (known[name], value)
+      for name, value in zip(
+        rows.ids[low:high].tolist(), rows.values[low:high].tolist(), strict=True
+      )
+      if known[name] >= 0
+    ]
+    candidates[sentence].append(
+      (lists.lines[row], float(scores[row]), features)
+    )
+    if costs is not None:
+      errors[sentence].append(float(costs[row]))
+  return [
+    KBestView(candidates=own, costs=None if costs is None else errors[sentence])
+    for sentence, own in enumerate(candidates)
+  ]
+
+
+def parse_view(trees: Trees, row: int, words: Sequence[str]) -> ParseView:
+  """Returns the constituency tree of a sentence.
+
+  Args:
+    trees: of all sentences.
+    row: the sentence.
+    words: its words.
+  """
+  own = slice(*trees.offsets[row : row + 2].tolist())
+  columns = (trees.label, trees.start, trees.end, trees.parent)
+  nodes = [
+    (trees.labels[label], begin, end, parent)
+    for label, begin, end, parent in zip(
+      *(column[own].tolist() for column in columns), strict=True
+    )
+  ]
+  return ParseView(words=words, nodes=nodes)

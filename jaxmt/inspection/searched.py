@@ -1,0 +1,199 @@
+"""Sentences searched again by several models, to look at their beams."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from jaxmt.decode import derivation_rows, nbest, translation_forest
+from jaxmt.decode import model as models
+from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.decode.chart import beam_forest, decoder
+from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.forced import forced
+from jaxmt.decode.model import Model, Source
+from jaxmt.inspection.derivation_views import ComparedModels
+from jaxmt.metrics import registry
+from jaxmt.metrics import text as metric_text
+from jaxmt.text import kernels
+from jaxmt.train import explain
+
+TIE = 1e-3  # scores that differ by less are equal up to rounding
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchedBatch:
+  """A batch of a search with its k-best lists.
+
+  Attributes:
+    result: the search.
+    lists: the best translations of its sentences, numbered by place.
+    derivations: of the lists, in their order.
+    costs: 1 - BLEU+1 of each translation, float64.
+  """
+
+  result: Result
+  lists: CandidateLists
+  derivations: Derivations
+  costs: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Searched:
+  """Some sentences, searched by every model with forests.
+
+  Attributes:
+    compared: the models, with all sentences.
+    rows: which sentences were searched, rising, int64 `[S]`.
+    source: the same as sentences.
+    references: of each its reference, empty for none.
+    batches: by system.
+  """
+
+  compared: ComparedModels
+  rows: np.ndarray
+  source: Source
+  references: Sequence[str]
+  batches: Mapping[str, Sequence[SearchedBatch]]
+
+  def places(self, name: str) -> Iterator[tuple[int, SearchedBatch, int]]:
+    """Yields (place in `rows`, batch, place in the batch) of a system."""
+    for batch in self.batches[name]:
+      for place, row in enumerate(batch.result.rows.tolist()):
+        yield row, batch, place
+
+  def ranks(self, name: str, derivations: Derivations) -> explain.Ranks:
+    """Where the parts of S derivations stand in the search of a system."""
+    return explain.ranks_in(
+      self.compared.model(name),
+      self.source,
+      derivations,
+      [batch.result for batch in self.batches[name]],
+      tolerance=TIE,
+    )
+
+
+def search_again(
+  compared: ComparedModels,
+  rows: np.ndarray,
+  references: Sequence[str],
+  *,
+  configs: Mapping[str, DecodeConfig],
+  nbest_size: int,
+) -> Searched:
+  """Searches some sentences with every model.
+
+  Args:
+    compared: the models, with N sentences.
+    rows: the S sentences to search, rising.
+    references: of all N sentences, empty for none.
+    configs: how each system decodes, with forests.
+    nbest_size: translations per list.
+  """
+  source = models.select_source(compared.source, rows)
+  own = [references[row] for row in rows.tolist()]
+  batches = {}
+  for name in compared.names:
+    model = compared.model(name)
+    batches[name] = [
+      _batch(model, result, own, nbest_size)
+      for results in decoder.decode(model, source, config=configs[name])
+      for result in results
+    ]
+  return Searched(
+    compared=compared,
+    rows=rows,
+    source=source,
+    references=own,
+    batches=batches,
+  )
+
+
+def _batch(
+  model: Model, result: Result, references: Sequence[str], size: int
+) -> SearchedBatch:
+  grown = beam_forest.extract(model, result)
+  places = np.arange(len(result.rows))
+  lists = nbest.lists(
+    model,
+    result.source,
+    grown,
+    nbest.ListSettings(size=size, unique=True),
+    rows=places,
+  )
+  found = translation_forest.kbest(
+    model, result.source, grown, size=size, unique=True
+  )
+  known = [[references[row]] for row in result.rows.tolist()]
+  return SearchedBatch(
+    result=result,
+    lists=lists,
+    derivations=translation_forest.derivations(grown, found),
+    costs=costs(lists, known),
+  )
+
+
+def costs(
+  lists: CandidateLists, references: Sequence[Sequence[str]]
+) -> np.ndarray:
+  """Returns 1 - BLEU+1 of each candidate, float64 `[N]`."""
+  kind = registry.find("bleu+1")
+  known = metric_text.encode_references(references, unit=kind.unit)
+  statistics = kind.statistics(
+    kind.prepare(known.references), known.encode(lists.lines), lists.sentence
+  )
+  return 1.0 - np.asarray(kind.sentence_score(statistics), np.float64)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GoodDerivations:
+  """What the search should have found, for the S sentences searched.
+
+  Attributes:
+    derivations: that of the reference, where the rules can derive it, the best
+      one by the last system's score; else that of the best translation by
+      BLEU+1 in the lists of all systems. Empty without a reference.
+    reached: whether it is the reference's, bool `[S]`.
+    reasons: why the rules cannot derive the reference, empty if they can.
+  """
+
+  derivations: Derivations
+  reached: np.ndarray
+  reasons: Sequence[str]
+
+
+def good_derivations(searched: Searched) -> GoodDerivations:
+  """Returns good derivations of all sentences that were searched."""
+  compared = searched.compared
+  model = compared.models[-1]
+  source = models.rescore_source(model, searched.source)
+  config = forced.ForceConfig(threads=kernels.available_threads())
+  found = forced.force(model, source, searched.references, config=config)
+  first = translation_forest.kbest(model, source, found.forest, size=1)
+  derived = translation_forest.derivations(found.forest, first)
+  order = np.full(len(searched.rows), -1, np.int64)
+  order[first.sentence] = np.arange(len(derived))
+  given = np.array([bool(line) for line in searched.references], bool)
+  reached = (order >= 0) & given
+  order[~reached] = -1
+  parts, size = [derived], len(derived)
+  least = np.full(len(order), np.inf)
+  for name in compared.names:
+    for batch in searched.batches[name]:
+      row = batch.result.rows[batch.lists.sentence]
+      # Of each sentence the cheapest candidate; the first one of equals.
+      filled = np.flatnonzero(np.diff(batch.lists.features.offsets) > 0)
+      for number, one in enumerate(filled.tolist()):
+        place = row[one]
+        if not given[place] or reached[place]:
+          continue
+        if batch.costs[one] < least[place]:
+          least[place], order[place] = batch.costs[one], size + number
+      parts.append(batch.derivations)
+      size += len(batch.derivations)
+  return GoodDerivations(
+    derivations=derivation_rows.in_order(parts, order, arity=model.arity),
+    reached=reached,
+    reasons=found.reason,
+  )

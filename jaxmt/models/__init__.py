@@ -1,0 +1,10 @@
+"""Neural models in flax whose outputs are features or scores.
+
+`fitting` trains any of them, on one device or several.
+"""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__, "fitting", "vector_files", "word_vectors"
+)

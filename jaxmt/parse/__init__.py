@@ -1,0 +1,10 @@
+"""Dependency parsers, learnt from trees or from tags alone; taggers."""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  *("arc_features", "arc_parser", "concave", "dmv", "eisner", "evaluation"),
+  *("head_rules", "hmm", "induction", "saved_parsers", "tagger"),
+  "tree_forest",
+)

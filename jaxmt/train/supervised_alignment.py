@@ -1,0 +1,292 @@
+"""Aligning a bitext with the help of hand-aligned sentence pairs.
+
+    gold = read_gold("corpus/dev")          # dev.fr, dev.en, dev.align
+    result = align_itg(source_lines, target_lines, gold, config)
+
+The hand-aligned pairs join the bitext, so that the simpler aligners know their
+words; weights are learnt on them (`itg_training`); then the bitext is linked.
+With `rounds`, EMD (Liu, Li & Zhou, Coling 2010): link probabilities,
+fertilities and rules are counted anew on the links of the whole bitext and
+weights learnt again, until the score of held-out pairs no longer rises. (The
+paper stops by the score of its test pairs.)
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jax.sharding import Mesh
+
+from jaxmt.align import em, symmetrize
+from jaxmt.align.itg import evidence as evidence_lib
+from jaxmt.align.itg import model
+from jaxmt.align.itg.model import ItgModel
+from jaxmt.align.neural import aligner as neural
+from jaxmt.align.neural.aligner import NeuralConfig
+from jaxmt.errors import InputError
+from jaxmt.metrics import links as metrics
+from jaxmt.text import bitext, files, ragged, vocabulary
+from jaxmt.text import links as links_lib
+from jaxmt.text.ragged import Ragged
+from jaxmt.train import itg_training
+from jaxmt.train.itg_training import Gold, ItgConfig
+
+_TARGET, _LINKS = "en", "align"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GoldText:
+  """Hand-aligned sentence pairs.
+
+  Attributes:
+    source: source lines, N.
+    target: target lines, N.
+    sure: links (source, target), N rows.
+    possible: links that count as right, sure ones included, N rows.
+  """
+
+  source: list[str]
+  target: list[str]
+  sure: Ragged
+  possible: Ragged
+
+
+def gold_paths(prefix: str) -> tuple[str, str, str]:
+  """Returns the files of source, target and links of hand-aligned pairs.
+
+  The target is PREFIX.en, the links are PREFIX.align, and the source is the
+  only other file PREFIX.xx or PREFIX.xxx. All may be gzipped.
+
+  Raises:
+    InputError: if a file is missing, or there are several for the source.
+  """
+  folder, _, name = prefix.rpartition("/")
+  found: dict[str, str] = {}
+  for entry in sorted(files.list_folder(folder or ".")):
+    suffix = entry.removeprefix(f"{name}.").removesuffix(".gz")
+    if entry.startswith(f"{name}.") and "." not in suffix:
+      found[suffix] = f"{folder}/{entry}" if folder else entry
+  for needed in (_TARGET, _LINKS):
+    if needed not in found:
+      raise InputError(f"no file '{prefix}.{needed}' of hand-aligned pairs")
+  others = [key for key in found if len(key) in (2, 3) and key != _TARGET]
+  if len(others) != 1:
+    named = ", ".join(f"'{prefix}.{key}'" for key in others) or "none"
+    raise InputError(
+      f"one file '{prefix}.SOURCE' of hand-aligned pairs expected: {named}"
+    )
+  return found[others[0]], found[_TARGET], found[_LINKS]
+
+
+def read_gold(prefix: str) -> GoldText:
+  """Reads hand-aligned sentence pairs; see `gold_paths`."""
+  source_path, target_path, link_path = gold_paths(prefix)
+  source, target = bitext.read_parallel([source_path, target_path])
+  sure, possible = links_lib.parse_gold(
+    files.read_lines(link_path),
+    path=link_path,
+    source_lengths=bitext.word_counts(source),
+    target_lengths=bitext.word_counts(target),
+  )
+  if not len(sure):
+    raise InputError("no hand-aligned pairs", path=link_path)
+  return GoldText(source=source, target=target, sure=sure, possible=possible)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Encoded:
+  """A bitext followed by hand-aligned pairs, as word ids from 1.
+
+  Attributes:
+    source: N + G rows.
+    target: N + G rows.
+    source_words: word of each id; that of 0 is "NULL".
+    target_words: likewise.
+    gold: the last G lines.
+  """
+
+  source: Ragged
+  target: Ragged
+  source_words: list[str]
+  target_words: list[str]
+  gold: Gold
+
+
+def encode(
+  source_lines: list[str], target_lines: list[str], gold: GoldText
+) -> Encoded:
+  """Joins a bitext and hand-aligned pairs."""
+  sides = []
+  for lines, more in (
+    (source_lines, gold.source),
+    (target_lines, gold.target),
+  ):
+    ids, words = vocabulary.intern([*lines, *more])
+    sides.append(
+      (dataclasses.replace(ids, flat=ids.flat + 1), ["NULL", *words])
+    )
+  number = len(source_lines)
+  return Encoded(
+    source=sides[0][0],
+    target=sides[1][0],
+    source_words=sides[0][1],
+    target_words=sides[1][1],
+    gold=Gold(
+      lines=np.arange(number, number + len(gold.source)),
+      sure=gold.sure,
+      possible=gold.possible,
+    ),
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ItgResult:
+  """A linked bitext.
+
+  Attributes:
+    links: pairs (source, target), one row per line of the bitext.
+    model: the aligner.
+    history: one record per round of EMD.
+  """
+
+  links: Ragged
+  model: ItgModel
+  history: list[dict[str, Any]]
+
+
+def align_itg(
+  source_lines: list[str],
+  target_lines: list[str],
+  gold: GoldText,
+  config: ItgConfig,
+  *,
+  iterations: int = 5,
+  rounds: int = 0,
+  heldout: float = 0.2,
+  decoder: str = "viterbi",
+  threshold: float = 0.5,
+  seed: int = 0,
+  mesh: Mesh | None = None,
+  report: Callable[[str], None] = lambda line: None,
+  progress: Callable[[em.Progress], None] = lambda news: None,
+) -> ItgResult:
+  """Links a bitext by an ITG aligner trained on hand-aligned pairs.
+
+  Args:
+    source_lines: tokenised text, N lines.
+    target_lines: N lines.
+    gold: hand-aligned pairs; they need not be in the bitext.
+    config: what to train.
+    iterations: passes of the simpler aligners.
+    rounds: of EMD after the first training, at most.
+    heldout: share of hand-aligned pairs that EMD does not train on.
+    decoder: "viterbi" or "posterior".
+    threshold: least posterior of a link.
+    seed: of random starts.
+    mesh: devices of the simpler aligners; None for all.
+    report: takes lines about progress.
+    progress: called after every pass of a simpler aligner.
+  """
+  text = encode(source_lines, target_lines, gold)
+  evidence = evidence_lib.learn(
+    text.source,
+    text.target,
+    source_words=text.source_words,
+    target_words=text.target_words,
+    iterations=iterations,
+    mesh=mesh,
+    report=progress,
+  )
+  train = lambda known, pairs, start: itg_training.train(
+    known,
+    text.source,
+    text.target,
+    pairs,
+    config,
+    seed=seed,
+    start=start,
+    report=report,
+  )
+  link = lambda aligner, lines: model.align(
+    aligner,
+    text.source,
+    text.target,
+    lines=lines,
+    decoder=decoder,
+    threshold=threshold,
+  )
+  lines = np.arange(len(source_lines))
+  if not rounds:
+    aligner = train(evidence, text.gold, None)
+    return ItgResult(
+      links=ragged.select(link(aligner, lines), lines),
+      model=aligner,
+      history=[],
+    )
+  # EMD: the last pairs are held out; the best round's model wins.
+  held = max(1, round(heldout * len(text.gold.lines)))
+  if held >= len(text.gold.lines):
+    raise InputError("EMD needs two hand-aligned pairs or more")
+  part = text.gold.take(np.arange(len(text.gold.lines) - held))
+  judge = text.gold.take(
+    np.arange(len(text.gold.lines) - held, len(text.gold.lines))
+  )
+  history: list[dict[str, Any]] = []
+  best, start, links = None, None, None
+  for number in range(rounds + 1):
+    aligner = train(evidence, part, start)
+    score = _f1(link(aligner, judge.lines), judge)
+    history.append({"round": number, "heldout_f1": round(score, 4)})
+    report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
+    if best is not None and score <= best[0]:
+      break
+    best, start = (score, aligner), aligner.weights
+    links = link(aligner, None)
+    if number < rounds:
+      evidence = evidence_lib.with_links(
+        evidence, text.source, text.target, links
+      )
+  assert best is not None and links is not None
+  return ItgResult(
+    links=ragged.select(links, lines), model=best[1], history=history
+  )
+
+
+def _f1(links: Ragged, gold: Gold) -> float:
+  counts = metrics.statistics(
+    ragged.select(links, gold.lines), gold.sure, gold.possible
+  )
+  return float(metrics.f1(counts.sum(0)))
+
+
+TEACHERS = ("hmm", "diagonal", "itg")
+
+
+def align_neural(
+  source: Ragged,
+  target: Ragged,
+  teacher: Ragged,
+  config: NeuralConfig,
+  *,
+  symmetrization: str = "grow-diag-final-and",
+  mesh: Mesh | None = None,
+  report: Callable[[str], None] = lambda line: None,
+) -> Ragged:
+  """Links a bitext by a neural HMM that a simpler aligner has taught.
+
+  Args:
+    source: word ids, N rows.
+    target: word ids, N rows.
+    teacher: pairs (source, target), N rows.
+    config: what to train.
+    symmetrization: how the two directions are combined.
+    mesh: devices that take a part of each batch; None for one.
+    report: takes lines about progress.
+  """
+  found = neural.align(
+    source, target, teacher, config, mesh=mesh, report=report
+  )
+  return symmetrize.symmetrize(
+    found["forward"], found["backward"], method=symmetrization
+  )

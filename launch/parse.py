@@ -1,0 +1,200 @@
+r"""Learns dependency parsers from treebanks, parses, and scores trees.
+
+    python launch/parse.py --model=arc|dmv|ccv1|ccv2 --train=TREEBANK --output=M
+    python launch/parse.py --load=M --input=TREEBANK [--evaluate --json] \
+        [--output=CONLLU]
+    python launch/parse.py --trees=P [--head_rules=chinese] --output=CONLLU
+
+The arc-factored parser (arc) learns from trees. The dependency model with
+valence (dmv) and the concave models (ccv1, ccv2) learn from tags alone, without
+punctuation, from sentences of at most --max_length words. Treebanks are CoNLL-U
+or `form TAB tag TAB head TAB label`; parsing looks at words and tags only. M is
+a folder of arrays. Accuracies are percentages of right heads. --trees turns
+constituents (Penn Treebank brackets, one tree a line) into dependencies.
+"""
+
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
+import dataclasses
+import json
+
+from absl import flags
+
+from jaxmt.errors import InputError
+from jaxmt.parse import (
+  arc_parser,
+  concave,
+  evaluation,
+  head_rules,
+  induction,
+  saved_parsers,
+)
+from jaxmt.report import tables
+from jaxmt.runtime import progress
+from jaxmt.text import files, treebank, trees
+from jaxmt.text.treebank import Treebank
+
+_MODEL = flags.DEFINE_enum(
+  "model", "arc", ("arc", *induction.MODELS), "kind of parser to learn"
+)
+_TRAIN = flags.DEFINE_string("train", "", "treebank to learn from")
+_OUTPUT = flags.DEFINE_string(
+  "output", "", "folder of the learnt parser, or parsed treebank in CoNLL-U"
+)
+_LOAD = flags.DEFINE_string("load", "", "folder of a parser")
+_INPUT = flags.DEFINE_string("input", "", "treebank to parse")
+_TREES = flags.DEFINE_string("trees", "", "constituent trees to convert")
+_HEAD_RULES = flags.DEFINE_enum(
+  "head_rules", "english", tuple(head_rules.RULES), "heads of constituents"
+)
+_EVALUATE = flags.DEFINE_bool(
+  "evaluate", False, "print accuracies against the heads of --input"
+)
+_JSON = flags.DEFINE_bool("json", False, "print them as a JSON object")
+_MAX_LENGTH = flags.DEFINE_integer(
+  "max_length",
+  None,
+  "learn from sentences of at most this many words (arc: all, others: 10)",
+)
+_LOSS = flags.DEFINE_enum(
+  "loss", "likelihood", tuple(arc_parser.LOSSES), "loss of arc"
+)
+_EPOCHS = flags.DEFINE_integer("epochs", 5, "passes of arc over the treebank")
+_RATE = flags.DEFINE_float("rate", 0.05, "step of Adagrad")
+_DECAY = flags.DEFINE_float(
+  "decay", 0.03, "share of the weights that a step of size 1 takes away"
+)
+_BITS = flags.DEFINE_integer("bits", 20, "arc has 2^bits weights, 10 to 26")
+_LEAST_RISK = flags.DEFINE_bool(
+  "least_risk", True, "arc: trees with most expected right arcs, not the best"
+)
+_START = flags.DEFINE_enum(
+  "start", "ccv2", induction.STARTS, "what EM of dmv starts from"
+)
+_ITERATIONS = flags.DEFINE_integer("iterations", 200, "steps of EM of dmv")
+_CONCAVE = flags.DEFINE_integer(
+  "concave_iterations", 100, "steps of EM of ccv1 and ccv2"
+)
+_VERBS = flags.DEFINE_list(
+  "verbs", sorted(concave.VERBS), "tags of verbs, which ccv2 takes for roots"
+)
+_SEED = flags.DEFINE_integer("seed", 0, "of random choices")
+
+
+def main(argv: list[str]) -> None:
+  """Learns or parses."""
+  del argv
+  program.check_paths(
+    outputs=("output",), inputs=("train", "load", "input", "trees")
+  )
+  if _TREES.value and not (_TRAIN.value or _LOAD.value or _INPUT.value):
+    program.required(output=_OUTPUT.value)
+    _convert(_TREES.value, _OUTPUT.value)
+  elif _TRAIN.value and not (_LOAD.value or _INPUT.value):
+    program.required(output=_OUTPUT.value)
+    _learn(_TRAIN.value, _OUTPUT.value)
+  elif _LOAD.value and not _TRAIN.value:
+    program.required(input=_INPUT.value)
+    if not (_EVALUATE.value or _OUTPUT.value):
+      raise InputError("--evaluate or --output is required")
+    _parse(_LOAD.value, _INPUT.value)
+  else:
+    raise InputError("give one of --train, --load and --trees")
+
+
+def _convert(path: str, output: str) -> None:
+  parsed = trees.parse_trees(files.read_lines(path), path=path)
+  bank, rows = head_rules.dependencies(
+    parsed, head_rules.RULES[_HEAD_RULES.value]
+  )
+  if len(rows) < len(parsed):
+    progress.say(f"{len(parsed) - len(rows)} lines without a tree left out")
+  treebank.write_treebank(output, bank)
+
+
+def _learn(path: str, output: str) -> None:
+  bank = treebank.read_treebank(path)
+  for flag, least in ((_EPOCHS, 1), (_ITERATIONS, 0), (_CONCAVE, 1)):
+    if flag.value < least:
+      raise InputError(f"--{flag.name} must be at least {least}")
+  try:
+    learn = _learn_arcs if _MODEL.value == "arc" else _learn_tags
+    parser = learn(bank)
+  except InputError:
+    raise
+  except ValueError as error:
+    raise InputError(str(error), path=path) from error
+  saved_parsers.save(output, parser)
+
+
+def _learn_arcs(bank: Treebank) -> arc_parser.ArcParser:
+  if not 10 <= _BITS.value <= 26:
+    raise InputError("--bits must be from 10 to 26")
+  if _MAX_LENGTH.value is not None:
+    words, _ = treebank.without_punctuation(bank)
+    bank = treebank.select(bank, words.lengths <= _MAX_LENGTH.value)
+  config = arc_parser.ArcConfig(
+    loss=_LOSS.value,
+    epochs=_EPOCHS.value,
+    rate=_RATE.value,
+    decay=_DECAY.value,
+    bits=_BITS.value,
+    seed=_SEED.value,
+  )
+  return arc_parser.train(
+    bank,
+    config,
+    report=lambda epoch, loss: progress.say(f"epoch {epoch}: loss {loss:.4f}"),
+  )
+
+
+def _learn_tags(bank: Treebank) -> induction.TagParser:
+  config = induction.InductionConfig(
+    model=_MODEL.value,
+    start=_START.value,
+    max_length=10 if _MAX_LENGTH.value is None else _MAX_LENGTH.value,
+    iterations=_ITERATIONS.value,
+    concave_iterations=_CONCAVE.value,
+    seed=_SEED.value,
+    verbs=frozenset(_VERBS.value),
+  )
+
+  def report(iteration, value):
+    if iteration % 20 == 0:
+      progress.say(f"iteration {iteration}: log likelihood {value:.6g}")
+
+  return induction.learn(bank, config, report=report)[0]
+
+
+def _parse(model: str, path: str) -> None:
+  parser = saved_parsers.load(model)
+  bank = treebank.read_treebank(path)
+  if _EVALUATE.value and not bank.has_trees.all():
+    raise InputError("--evaluate needs heads", path=path)
+  start = progress.clock()
+  if isinstance(parser, arc_parser.ArcParser):
+    heads = arc_parser.parse(parser, bank, least_risk=_LEAST_RISK.value)
+  else:
+    heads = induction.parse(parser, bank)
+  seconds = progress.clock() - start
+  if _OUTPUT.value:
+    _write(_OUTPUT.value, bank, heads.flat)
+  if _EVALUATE.value:
+    scores = evaluation.attachment(bank, heads)
+    scores["sentences_per_second"] = len(bank) / max(seconds, 1e-9)
+    print(json.dumps(scores) if _JSON.value else tables.text([scores]))
+
+
+def _write(path: str, bank: Treebank, heads) -> None:
+  """Writes the parse; labels are not predicted."""
+  labels = ("_",)
+  treebank.write_treebank(
+    path,
+    dataclasses.replace(
+      bank, heads=heads, label_names=labels, labels=bank.labels * 0
+    ),
+  )
+
+
+if __name__ == "__main__":
+  program.run(main)

@@ -1,0 +1,121 @@
+r"""Learns part-of-speech taggers from treebanks, tags, and scores tags.
+
+    python launch/tag.py --model=plain|features --train=TREEBANK --output=M
+    python launch/tag.py --model=features --tags=40 --train=TREEBANK --output=M
+    python launch/tag.py --load=M --input=TREEBANK [--evaluate --json] \
+        [--output=CONLLU]
+    python launch/tag.py --load=M --text=T --output=CONLLU
+
+Hidden Markov models: relative frequencies (plain), or emissions with features
+of the word's form, learnt by gradient (features). With --tags=N it finds N tags
+from the words alone, and is scored many-to-one. T has one tokenised sentence a
+line. M is a folder of arrays.
+"""
+
+from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
+
+import dataclasses
+import json
+
+from absl import flags
+
+from jaxmt.errors import InputError
+from jaxmt.parse import saved_parsers, tagger
+from jaxmt.report import tables
+from jaxmt.runtime import progress
+from jaxmt.text import files, treebank
+from jaxmt.text.treebank import Treebank
+
+_MODEL = flags.DEFINE_enum(
+  "model", "plain", ("plain", "features"), "kind of tagger to learn"
+)
+_TRAIN = flags.DEFINE_string("train", "", "treebank to learn from")
+_OUTPUT = flags.DEFINE_string(
+  "output", "", "folder of the learnt tagger, or tagged text in CoNLL-U"
+)
+_TAGS = flags.DEFINE_integer("tags", 0, "find this many tags by itself")
+_ITERATIONS = flags.DEFINE_integer("iterations", 100, "of L-BFGS")
+_PENALTY = flags.DEFINE_float("penalty", 0.1, "of squared weights")
+_SEED = flags.DEFINE_integer("seed", 0, "of the start with --tags")
+_LOAD = flags.DEFINE_string("load", "", "folder of a tagger")
+_INPUT = flags.DEFINE_string("input", "", "treebank to tag")
+_TEXT = flags.DEFINE_string("text", "", "text to tag")
+_EVALUATE = flags.DEFINE_bool(
+  "evaluate", False, "print the accuracy against the tags of --input"
+)
+_JSON = flags.DEFINE_bool("json", False, "print it as a JSON object")
+
+
+def main(argv: list[str]) -> None:
+  """Learns or tags."""
+  del argv
+  program.check_paths(
+    outputs=("output",), inputs=("train", "load", "input", "text")
+  )
+  if _TRAIN.value and not _LOAD.value:
+    program.required(output=_OUTPUT.value)
+    _learn(_TRAIN.value)
+  elif _LOAD.value and not _TRAIN.value:
+    if bool(_INPUT.value) == bool(_TEXT.value):
+      raise InputError("give either --input or --text")
+    if not (_EVALUATE.value or _OUTPUT.value):
+      raise InputError("--evaluate or --output is required")
+    if _EVALUATE.value and _TEXT.value:
+      raise InputError("--evaluate needs the tags of --input")
+    _tag()
+  else:
+    raise InputError("give either --train to learn or --load to tag")
+
+
+def _learn(path: str) -> None:
+  if _TAGS.value < 0 or (_TAGS.value and _MODEL.value == "plain"):
+    raise InputError("--tags needs --model=features and a number above 0")
+  bank = treebank.read_treebank(path)
+  config = tagger.FeatureConfig(
+    tags=_TAGS.value,
+    iterations=_ITERATIONS.value,
+    penalty=_PENALTY.value,
+    seed=_SEED.value,
+  )
+  report = lambda step, value: progress.say(f"iteration {step}: {value:.6g}")
+  try:
+    if _MODEL.value == "plain":
+      found = tagger.count(bank)
+    else:
+      found = tagger.fit(bank, config, report=report)
+  except ValueError as error:
+    raise InputError(str(error), path=path) from error
+  saved_parsers.save(_OUTPUT.value, found)
+
+
+def _tag() -> None:
+  found = saved_parsers.load(_LOAD.value)
+  if not isinstance(found, tagger.Tagger):
+    raise InputError("a parser, not a tagger", path=_LOAD.value)
+  if _TEXT.value:
+    bank = treebank.from_lines(files.read_lines(_TEXT.value))
+  else:
+    bank = treebank.read_treebank(_INPUT.value)
+  start = progress.clock()
+  tags = tagger.tag(found, bank)
+  seconds = progress.clock() - start
+  if _OUTPUT.value:
+    _write(bank, tags, found.tag_names)
+  if _EVALUATE.value:
+    scores = {
+      "sentences": len(bank),
+      "words": len(tags),
+      "accuracy": tagger.accuracy(found, bank, tags),
+      "sentences_per_second": len(bank) / max(seconds, 1e-9),
+    }
+    print(json.dumps(scores) if _JSON.value else tables.text([scores]))
+
+
+def _write(bank: Treebank, tags, names) -> None:
+  treebank.write_treebank(
+    _OUTPUT.value, dataclasses.replace(bank, tags=tags, tag_names=names)
+  )
+
+
+if __name__ == "__main__":
+  program.run(main)

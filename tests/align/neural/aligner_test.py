@@ -1,0 +1,160 @@
+"""Training of the neural aligner: gradients, students and teachers."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmt.align import link_scores
+from jaxmt.align.neural import aligner, network
+from jaxmt.models.fitting import FitOptions
+from jaxmt.text import ragged
+from jaxmt.text.ragged import Ragged
+
+CONFIG = aligner.NeuralConfig(
+  size=6,
+  window=1,
+  hidden=(12, 6),
+  jump_pairs=100,
+  fit=FitOptions(epochs=20, batch=64, rate=0.03),
+  jump_fit=FitOptions(epochs=2, batch=16, rate=0.05),
+)
+
+
+def bitext(seed, *, noise=0.2, pairs=150):
+  """Words 1..8 become 11..18 in order; a fifth of the teacher's links moved."""
+  rng = np.random.default_rng(seed)
+  lengths = rng.integers(2, 6, pairs)
+  lengths[0] = 10  # one longer than the narrowest batch
+  source = ragged.from_rows([rng.integers(1, 9, n) for n in lengths])
+  target = dataclasses.replace(source, flat=source.flat + 10)
+  place = np.concatenate([np.arange(n) for n in lengths])
+  other = rng.integers(0, np.repeat(lengths, lengths))
+  moved = rng.random(len(place)) < noise
+  gold = np.stack([place, place], axis=1).astype(np.int32)
+  teacher = np.stack([place, np.where(moved, other, place)], axis=1)
+  rows = lambda flat: Ragged(flat=flat.astype(np.int32), offsets=source.offsets)
+  return source, target, rows(teacher), rows(gold)
+
+
+def test_a_student_beats_its_noisy_teacher():
+  source, target, teacher, gold = bitext(0, pairs=300)
+  config = dataclasses.replace(
+    CONFIG,
+    size=10,
+    window=0,
+    hidden=(60, 10),
+    fit=FitOptions(epochs=40, batch=64, rate=0.02),
+  )
+  lines = []
+  found = aligner.align(source, target, teacher, config, report=lines.append)
+  taught = link_scores.score_links(teacher, gold)
+  assert taught.f1 < 0.9
+  for side in ("forward", "backward"):
+    assert link_scores.score_links(found[side], gold).f1 > taught.f1
+  assert any("jumps epoch 2" in line for line in lines)
+
+
+def test_same_seed_same_links_and_options_run():
+  source, target, teacher, _ = bitext(1, pairs=40)
+  config = dataclasses.replace(
+    CONFIG,
+    fine_tune=True,
+    embedding_epochs=1,
+    fit=FitOptions(epochs=1, batch=32),
+    jump_fit=FitOptions(epochs=1, batch=8),
+  )
+  one = aligner.train_direction(target, source, teacher, config)
+  two = aligner.train_direction(target, source, teacher, config)
+  for a, b in zip(
+    jax.tree.leaves((one.parameters, one.jump)),
+    jax.tree.leaves((two.parameters, two.jump)),
+    strict=True,
+  ):
+    np.testing.assert_array_equal(a, b)
+
+
+def setting():
+  """A tiny network with the arrays of its losses."""
+  source, target, teacher, _ = bitext(2, pairs=5)
+  config = dataclasses.replace(CONFIG, size=2, hidden=(3,))
+  ours = aligner.make_side(target, config)
+  theirs = aligner.make_side(source, config)
+  module = network.WindowNetwork(
+    generated_words=ours.size, given_words=theirs.size, size=2, hidden=(3,)
+  )
+  window = jnp.zeros((1, 3), jnp.int32)
+  parameters = module.init(jax.random.key(0), window, window)
+  rows, partners = aligner._examples(ours, theirs, teacher)
+  constants = {
+    "generated": jnp.asarray(ours.ids),
+    "given": jnp.asarray(theirs.ids),
+    "null": jnp.int32(theirs.null),
+    "partners": jnp.asarray(partners),
+  }
+  return module, parameters, constants, rows, (ours, theirs, teacher)
+
+
+def check_gradient(value, parameters):
+  """Compares the slope along a direction with a finite difference."""
+  slope = jax.grad(value)(parameters)
+  leaves, structure = jax.tree.flatten(parameters)
+  keys = jax.random.split(jax.random.key(5), len(leaves))
+  step = jax.tree.unflatten(
+    structure,
+    [
+      jax.random.normal(key, leaf.shape)
+      for key, leaf in zip(keys, leaves, strict=True)
+    ],
+  )
+  moved = lambda size: jax.tree.map(
+    lambda leaf, d: leaf + size * d, parameters, step
+  )
+  expected = (value(moved(1e-3)) - value(moved(-1e-3))) / 2e-3
+  found = sum(
+    jnp.vdot(a, b)
+    for a, b in zip(jax.tree.leaves(slope), jax.tree.leaves(step), strict=True)
+  )
+  assert float(found) == pytest.approx(float(expected), rel=2e-2, abs=2e-2)
+
+
+def test_gradient_of_the_local_hinge():
+  module, parameters, constants, rows, _ = setting()
+  loss = aligner.LocalHinge(module, 1)
+  rows = jax.tree.map(jnp.asarray, rows)
+  value = lambda p: loss(p, constants, rows, jax.random.key(1))[0]
+  check_gradient(value, parameters)
+
+
+def test_gradient_of_the_sentence_hinge():
+  module, parameters, constants, _, (ours, theirs, teacher) = setting()
+  loss = aligner.SentenceHinge(module, 1, 12)
+  rows = {
+    "generated": ours.starts,
+    "given": theirs.starts,
+    "generated_length": ours.lengths,
+    "given_length": theirs.lengths,
+    "path": aligner._paths(ours, teacher, np.arange(5), 12, 0),
+  }
+  rows = {name: jnp.asarray(v, jnp.int32) for name, v in rows.items()}
+  jump = jax.random.normal(jax.random.key(3), (network.JUMPS,))
+  both = {"network": parameters, "jump": jump}
+  value = lambda p: loss(p, constants, rows, jax.random.key(1))[0]
+  check_gradient(value, both)
+  # In the jumps it is the difference of the jumps of best and gold paths.
+  slope = jax.grad(value)(both)["jump"]
+  assert float(jnp.abs(slope.sum())) <= 2 * float(rows["path"].size)
+  assert np.allclose(slope, np.round(slope), atol=1e-5)
+
+
+def test_negatives_are_no_links():
+  *_, rows, (_, theirs, teacher) = setting()
+  null = int((rows["given"] == theirs.null).sum())
+  assert len(rows["given"]) == len(teacher.flat) + null
+
+
+def test_bad_settings_are_refused():
+  with pytest.raises(ValueError, match="hidden"):
+    aligner.NeuralConfig(hidden=())

@@ -1,0 +1,512 @@
+"""Every reader of files, with valid inputs to start fuzzing from.
+
+A reader takes a path. It may return, or raise `InputError` with one line;
+anything else is a fault. What it returns is used as far as kernels would.
+"""
+
+import io
+import json
+import pathlib
+import re
+import tempfile
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxmt.decode import forest_files
+from jaxmt.errors import InputError
+from jaxmt.experiment import finished_run, saved_systems, study
+from jaxmt.experiment.stages.lm import LanguageModel
+from jaxmt.features import maxent_reordering, weights
+from jaxmt.grammar import formats, native, reordering, validation
+from jaxmt.hypergraph import archive
+from jaxmt.lm import arpa_read
+from jaxmt.lm import tables as lm_tables
+from jaxmt.models import vector_files
+from jaxmt.parse import saved_parsers
+from jaxmt.runtime import checkpoint
+from jaxmt.text import (
+  array_folder,
+  bitext,
+  files,
+  links,
+  ragged,
+  treebank,
+  trees,
+  vocabulary,
+)
+from jaxmt.tune.formats import kbest_files, mert_data
+
+_ARPA = """\\data\\
+ngram 1=4
+ngram 2=2
+ngram 3=1
+
+\\1-grams:
+-1\t<s>\t-0.5
+-0.5\t</s>
+-0.7\ta\t-0.25
+-2\t<unk>
+
+\\2-grams:
+-0.25\t<s> a\t-0.125
+-0.5\ta a
+
+\\3-grams:
+-0.125\t<s> a a
+
+\\end\\
+"""
+_FOREST = {
+  "format": "jaxmt forest",
+  "version": 1,
+  "features": ["f"],
+  "weights": {"f": 1.0},
+  "labels": ["X"],
+}
+_SENTENCE = {
+  "sentence": 0,
+  "edges": [1, 1],
+  "begin": [0, 0],
+  "end": [1, 1],
+  "label": [0, 0],
+  "rank": [0, 0],
+  "rule": [0, 1],
+  "score": [0.5, 1.0],
+  "lm": [0.0, 0.0],
+  "matched": [0, 0],
+  "mismatched": [0, 0],
+  "tails": [[], [0]],
+  "target": [["a"], [-1, "b"]],
+  "features": [[1.0], [2.0]],
+}
+_MOSES_GRAPH = """# target ||| features ||| source-covered
+2 2
+1
+a ||| f=1 ||| 1
+1
+[0] b ||| f=2 g=1 ||| 2
+"""
+_MOSES_INI = """[feature]
+KENLM name=LM0 factor=0 path=lm.arpa order=3
+[max-chart-span]
+20
+1000
+[cube-pruning-pop-limit]
+1000
+[weight]
+LM0= 0.5
+TranslationModel0= 0.2 0.2 0.2 0.2
+WordPenalty0= -1
+"""
+_CONLLU = """# text = a dog
+1-2\tadog\t_\t_\t_\t_\t_\t_\t_\t_
+1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_
+2\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_
+
+the\tDET\t2\tdet
+cat\tNOUN\t0\troot
+"""
+_SETTINGS = {
+  "format": "jaxmt-system",
+  "version": 1,
+  "system": "primary",
+  "grammar": "grammar",
+  "lm": "lm.arpa.gz",
+  "weights": "weights.txt",
+  "dialect": "jaxmt",
+  "span": 10,
+  "targets": 20,
+  "binarize": False,
+  "beam": 30,
+  "pop": 200,
+  "batch_cells": 4096,
+}
+_RUN = {
+  "config": {
+    "search": {"beam": 4, "pop": 10},
+    "data": {"reverse": False},
+    "systems": ["primary"],
+    "epochs": 1,
+  }
+}
+_RESULTS = {
+  "systems": {"primary": {"bleu": 20.5}},
+  "tune": {"primary": {"bleu": 21}},
+  "measures": {"primary": {"seconds": 1.5}},
+  "test_references": "ab12",
+}
+
+
+def _table(path: str, dialect: str) -> None:
+  """Reads a table; what was read keeps every promise."""
+  validation.validate(formats.read(path, dialect))
+
+
+def _moses_forest(path: str) -> None:
+  with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "0").write_bytes(pathlib.Path(path).read_bytes())
+    forest_files.read(folder)
+
+
+def _unpack(path: str, folder: str, meta: dict) -> None:
+  """Writes one input as the files of a folder, with matching checksums."""
+  entries = {}
+  for part in pathlib.Path(path).read_bytes().split(b"\0FILE\0")[1:]:
+    name, _, content = part.partition(b"\0")
+    name = re.sub(r"[^a-z_.]", "", name.decode("latin-1"))[:40] or "x"
+    if name.strip(".") and name != array_folder.MANIFEST:
+      pathlib.Path(folder, name).write_bytes(content)
+      crc = zlib.crc32(content)
+      entries[name] = {"bytes": len(content), "crc32": crc}
+  manifest = json.dumps({**meta, "files": entries})
+  pathlib.Path(folder, array_folder.MANIFEST).write_text(manifest)
+
+
+def _packed(folder: str) -> bytes:
+  """The files of a folder as one input."""
+  return b"".join(
+    b"\0FILE\0%s\0%s" % (path.name.encode(), path.read_bytes())
+    for path in sorted(pathlib.Path(folder).iterdir())
+    if path.name != array_folder.MANIFEST
+  )
+
+
+def _folder_reader(meta: dict, read: Callable[[str], object]):
+  def reader(path: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+      _unpack(path, folder, meta)
+      read(folder)
+
+  return reader
+
+
+def _folder_seed(write: Callable[[str], object]) -> Callable[[], bytes]:
+  def seed() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+      write(f"{folder}/t")
+      return _packed(f"{folder}/t")
+
+  return seed
+
+
+def _write_table(path: str) -> None:
+  from tests.grammar import validation_test
+
+  native.write(path, validation_test.sample())
+
+
+def _arpa_tables() -> lm_tables.Tables:
+  with tempfile.TemporaryDirectory() as folder:
+    path = f"{folder}/lm"
+    pathlib.Path(path).write_text(_ARPA)
+    return lm_tables.build_tables(arpa_read.read_arpa(path))
+
+
+def _write_automaton(path: str) -> None:
+  record = LanguageModel(tables=_arpa_tables(), arpa=["x"], metrics={})
+  checkpoint.write(pathlib.Path(path), record.to_values(), {})
+
+
+def _automaton(folder: str) -> None:
+  """Reads a language model of a run, and scores a text with it."""
+  try:
+    values, _ = checkpoint.read(pathlib.Path(folder))
+  except checkpoint.Damaged as damage:
+    raise InputError(str(damage)) from damage
+  try:
+    tables = LanguageModel.from_values(values).tables
+  except InputError:
+    raise
+  except (KeyError, TypeError, ValueError, AttributeError):
+    return  # as `finished_run.record` takes it
+  size = len(tables.words)
+  text = np.arange(1, size + 1, dtype=np.int32).repeat(2)
+  rows = ragged.Ragged(flat=text, offsets=np.array([0, len(text)]))
+  lm_tables.score_text(tables, rows)
+
+
+def _write_parser(path: str) -> None:
+  from jaxmt.parse.arc_parser import ArcParser
+
+  arrays = {
+    "hashed": np.zeros(256, np.float32),
+    "between": np.zeros((4, 4, 4), np.float32),
+  }
+  with array_folder.open_writer(path) as out:
+    saved_parsers._write_arc(out, ArcParser(weights=arrays, tag_names=("A",)))
+
+
+_TAG_META = {"format": saved_parsers.FORMAT, "version": 1, "kind": "tagger"}
+
+
+def _write_tagger(path: str) -> None:
+  from jaxmt.parse import tagger
+
+  with tempfile.TemporaryDirectory() as folder:
+    bank = pathlib.Path(folder, "bank")
+    bank.write_text(_CONLLU)
+    saved_parsers.save(path, tagger.count(treebank.read_treebank(str(bank))))
+
+
+def _write_maxent(path: str) -> None:
+  words = vocabulary.build([["a b"]])
+  size = maxent_reordering.num_parameters((len(words), len(words)), 3)
+  model = maxent_reordering.ReorderingModel(
+    source_words=words,
+    target_words=words,
+    theta=np.zeros(size, np.float32),
+    bits=3,
+  )
+  values = maxent_reordering.to_values(model)
+  with array_folder.open_writer(path) as out:
+    for name, value in values.items():
+      if isinstance(value, np.ndarray):
+        out.append(name, value)
+      else:
+        out.write_lines(name, value)
+
+
+def _reordering(path: str) -> None:
+  model = reordering.read(path)
+  validation.validate(model)
+  reordering.attach(model, model)
+
+
+def _gold(path: str) -> None:
+  links.parse_gold(files.read_lines(path), path=path)
+
+
+def _travatar_ini(path: str) -> None:
+  lines = files.read_lines(path)
+  weights.travatar_binarizer(lines, path=path)
+  weights.parse_weights(lines, path=path)
+
+
+def _manifest(path: str) -> None:
+  with tempfile.TemporaryDirectory() as folder:
+    data = pathlib.Path(path).read_bytes()
+    pathlib.Path(folder, array_folder.MANIFEST).write_bytes(data)
+    pathlib.Path(folder, "a.txt").write_text("b\n")
+    for read in (saved_parsers.load, native.read):
+      try:
+        read(folder)
+      except InputError:
+        continue
+    array_folder.open_folder(folder, verify=True).lines("a")
+
+
+def _run_folder(name: str) -> Callable[[str], None]:
+  """A reader of one file of a run's folder; the other one is right."""
+
+  def reader(path: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+      right = {
+        "run.json": json.dumps(_RUN),
+        "metrics.jsonl": '{"stage": "lm", "key": "ab"}\n',
+      }
+      for file, text in right.items():
+        pathlib.Path(folder, file).write_text(text)
+      data = pathlib.Path(path).read_bytes()
+      pathlib.Path(folder, name).write_bytes(data)
+      run = finished_run.read(folder)
+      finished_run.find_system(run, None)
+      run.last_epoch(run.systems[-1])
+
+  return reader
+
+
+def _settings(path: str) -> None:
+  """Reads an exported folder without its models."""
+  with tempfile.TemporaryDirectory() as folder:
+    data = pathlib.Path(path).read_bytes()
+    pathlib.Path(folder, "settings.json").write_bytes(data)
+    try:
+      saved_systems.load(folder)
+    except InputError as error:
+      if "no such file" not in error.cause:  # the models are not there
+        raise
+
+
+def _npz(**arrays) -> bytes:
+  out = io.BytesIO()
+  np.savez(out, **arrays)  # not packed: changes reach the arrays
+  return out.getvalue()
+
+
+def _forest_npz() -> bytes:
+  with tempfile.TemporaryDirectory() as folder:
+    path = f"{folder}/f"
+    lines = (json.dumps(_FOREST), json.dumps(_SENTENCE))
+    pathlib.Path(path).write_text("\n".join(lines))
+    spelled = forest_files.read(path)
+    forest_files.write(f"{folder}/f.npz", [spelled])
+    with np.load(f"{folder}/f.npz") as arrays:
+      return _npz(**dict(arrays))
+
+
+def _statistics(path: str) -> None:
+  study._read_statistics(path, _RESULTS)
+
+
+def _read_lines(function):
+  return lambda path: function(files.read_lines(path), path=path)
+
+
+def _moses_ini(path: str) -> None:
+  lines = files.read_lines(path)
+  weights.parse_weights(lines, path=path)
+  weights.moses_limits(lines)
+
+
+def _text(path: str) -> None:
+  lines = bitext.read_parallel([path, path])[0]
+  words = vocabulary.build([lines])
+  vocabulary.decode(words, vocabulary.encode(words, lines))
+
+
+def _trees(path: str) -> None:
+  lines = files.read_lines(path)
+  found = trees.parse_trees(lines, path=path)
+  assert len(trees.format_trees(found)) == len(lines)
+
+
+def _treebank(path: str) -> None:
+  treebank.without_punctuation(treebank.read_treebank(path))
+
+
+_OFFSETS = {
+  "node_offsets": np.array([0, 2], np.int64),
+  "edge_offsets": np.array([0, 1, 2], np.int64),
+  "tails": np.array([[-1], [0]], np.int32),
+  "score": np.zeros(2, np.float32),
+  "nodes": np.zeros(2),
+}
+_META = {"format": saved_parsers.FORMAT, "version": 1, "kind": "arc"}
+
+# The reader, and inputs it accepts: text, bytes, or a function that makes one.
+READERS: dict[str, tuple[Callable[[str], object], list]] = {
+  "text": (_text, ["a b c\n\nd  e\n", "的 中文\u3000x\x85\n"]),
+  "links": (_read_lines(links.parse_links), ["0-0 1-2\n\n3-1 0-5\n"]),
+  "trees": (_trees, ["(S (NP (N a) (N b)) (V c))\n()\n( (S (A -LRB-)) )\n"]),
+  "gold": (_gold, ["0-0 1?2\n\n3-1 0?5\n"]),
+  "treebank": (_treebank, [_CONLLU]),
+  "vectors": (vector_files.read, ["2 3\na 1 2 3\nb -1 0.5 1e-3\n"]),
+  "weights": (
+    _read_lines(weights.parse_weights),
+    ["a 1\nb= 2 3\n# c\n[x]\nd = 4e-1\n"],
+  ),
+  "moses_ini": (_moses_ini, [_MOSES_INI]),
+  "travatar_ini": (
+    _travatar_ini,
+    ["[binarize]\nleft\n\n[weight_vals]\nlm=0.5\nword 0.1\n"],
+  ),
+  "kbest": (
+    lambda path: kbest_files.parse_kbest(files.read_bytes(path), path=path),
+    [
+      "0 ||| a b ||| f=1 g=2e1 ||| -1\n1 ||| c ||| f= 1 2 ||| 0\n",
+      "0 ||| a ||| -1 ||| f=1 g=2\n",
+    ],
+  ),
+  "mert": (
+    _read_lines(mert_data.parse_features),
+    ["FEATURES_TXT_BEGIN_0 0 1 2 a b\n1 2\nFEATURES_TXT_END_0\n"],
+  ),
+  "mert_scores": (
+    _read_lines(mert_data.parse_scores),
+    ["SCORES_TXT_BEGIN_0 0 1 9 BLEU\n1 2 1 2 1 2 1 2 3\nSCORES_TXT_END_0\n"],
+  ),
+  "arpa": (
+    lambda path: lm_tables.build_tables(arpa_read.read_arpa(path)),
+    [_ARPA],
+  ),
+  "cdec": (
+    lambda path: _table(path, "cdec"),
+    [
+      "[X] ||| a [X,1] b ||| [X,1] c ||| p=0.5 q=1 ||| 0-1 2-1\n",
+      "[S] ||| [S,1] [X,2] ||| [1] [2] ||| Glue=1\n",
+      "(X (A a) (NP (B b) [NN])) ||| [1] c ||| p=1 ||| 0-1\n",
+    ],
+  ),
+  "moses": (
+    lambda path: _table(path, "moses"),
+    [
+      "a [X][X] [X] ||| [X][X] b [X] ||| 0.5 0.25 ||| 1-0 ||| 3 2 1\n",
+      "a b ||| c ||| 0.5 0.1 ||| 0-0 ||| 1 1 1 ||| s 1 t -0.5\n",
+      "<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n",
+    ],
+  ),
+  "phrases": (
+    lambda path: _table(path, "moses-phrases"),
+    ["a b ||| c ||| 0.5 0.1 0.2 0.3 ||| 0-0 1-0 ||| 1 1 1 ||| |||\n"],
+  ),
+  "reordering": (
+    _reordering,
+    ["a b ||| c ||| 0.5 0.25 0.25 0.6 0.2 0.2\nd ||| e ||| 1 1 1 1 1 1\n"],
+  ),
+  "joshua": (
+    lambda path: _table(path, "joshua"),
+    ["[X] ||| a [X,1] ||| [X,1] b ||| 0.5 p=1 ||| 0-1\n"],
+  ),
+  "travatar": (
+    lambda path: _table(path, "travatar"),
+    [
+      's ( np ( "a" ) x0:vp ) ||| x0:vp "b" @ s ||| p=1 ||| 1 1 1 ||| 0-1\n',
+      '"a" x0:X @ X ||| x0:X "b" @ X ||| p=0.5 ||| 3 3 3 ||| 0-1\n',
+    ],
+  ),
+  "forest": (
+    forest_files.read,
+    [json.dumps(_FOREST) + "\n" + json.dumps(_SENTENCE) + "\n"],
+  ),
+  "forest_npz": (forest_files.read, [_forest_npz]),
+  "archive": (archive.load, [lambda: _npz(**_OFFSETS)]),
+  "moses_forest": (_moses_forest, [_MOSES_GRAPH]),
+  "native": (
+    _folder_reader(native.META, native.read),
+    [_folder_seed(_write_table)],
+  ),
+  "automaton": (
+    _folder_reader({"meta": {}}, _automaton),
+    [_folder_seed(_write_automaton)],
+  ),
+  "parser": (
+    _folder_reader(_META, saved_parsers.load),
+    [_folder_seed(_write_parser)],
+  ),
+  "tagger": (
+    _folder_reader(_TAG_META, saved_parsers.load),
+    [_folder_seed(_write_tagger)],
+  ),
+  "maxent": (
+    _folder_reader({}, maxent_reordering.read),
+    [_folder_seed(_write_maxent)],
+  ),
+  "manifest": (
+    _manifest,
+    [
+      json.dumps(
+        {**meta, "files": {"a.txt": {"bytes": 2, "crc32": 4140298948}}}
+      )
+      for meta in (native.META, _META)
+    ],
+  ),
+  "run": (_run_folder("run.json"), [json.dumps(_RUN)]),
+  "metrics": (
+    _run_folder("metrics.jsonl"),
+    ['{"stage": "lm", "key": "ab"}\n{"stage": "x-y", "key": "0"}\n'],
+  ),
+  "settings": (_settings, [json.dumps(_SETTINGS)]),
+  "results": (study._read_results, [json.dumps(_RESULTS)]),
+  "statistics": (
+    _statistics,
+    [lambda: _npz(**{"primary/bleu": np.zeros((2, 3))})],
+  ),
+}
+
+
+def seeds(name: str) -> list[bytes]:
+  """The inputs to start from."""
+  made = [one() if callable(one) else one for one in READERS[name][1]]
+  return [one.encode() if isinstance(one, str) else one for one in made]

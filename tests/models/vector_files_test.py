@@ -1,0 +1,56 @@
+"""Files of word vectors."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from jaxmt.errors import InputError
+from jaxmt.models import vector_files
+from jaxmt.models.word_vectors import WordVectors
+
+
+def test_what_is_written_is_read(tmp_path):
+  vectors = WordVectors(
+    words=("das", "书", "a-b"),
+    vectors=np.array([[1.5, -2e-7], [0, 3], [1e6, 0.1]], np.float32),
+  )
+  path = str(tmp_path / "v")
+  vector_files.write(path, vectors)
+  found = vector_files.read(path)
+  assert found.words == vectors.words
+  np.testing.assert_allclose(found.vectors, vectors.vectors, rtol=1e-5)
+
+
+def test_files_without_a_header_and_gzipped(tmp_path):
+  (tmp_path / "v.gz").write_bytes(gzip.compress(b"a 1 2\nb 3 4 \n"))
+  found = vector_files.read(str(tmp_path / "v.gz"))
+  assert found.words == ("a", "b")
+  np.testing.assert_array_equal(found.vectors, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    ("", "no word vectors"),
+    ("a 1 x\n", ":1: not a number"),
+    ("a 1\nb 1 2\n", ":2: 2 numbers, not 1"),
+    ("a 1\na 2\n", ":2: 'a' stands twice"),
+    ("a 1\nb nan\n", ":2: a word needs"),
+    ("a\n", ":1: a word needs"),
+    ("3 1\na 1\n", ":1: the header says 3 words"),
+    (" 1 2\n", ":1: no word"),
+  ],
+)
+def test_bad_files_are_told_by_line(tmp_path, text, message):
+  path = tmp_path / "v"
+  path.write_text(text)
+  with pytest.raises(InputError, match=message):
+    vector_files.read(str(path))
+
+
+def test_a_header_of_thousands_of_digits(tmp_path):
+  path = tmp_path / "v"
+  path.write_text(f"{'9' * 5000} 2\na 1 2\n")
+  with pytest.raises(InputError, match=r":[12]: "):
+    vector_files.read(str(path))

@@ -1,0 +1,100 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmt.hypergraph import semirings
+from jaxmt.parse import dmv, eisner
+from jaxmt.parse.dmv import TagBatch
+from tests.reference import dependency_trees as reference
+
+TAGS = np.array([[2, 0, 1, 1], [1, 2, 0, 0], [0, 0, 0, 0], [1, 0, 2, 1]])
+LENGTHS = np.array([4, 2, 0, 4], np.int32)
+BATCH = TagBatch(
+  tags=TAGS.astype(np.int32),
+  lengths=LENGTHS,
+  weight=np.array([1, 3, 1, 1], np.float32),
+)
+
+
+def probabilities(model, row):
+  """All trees of a sentence and their joint probabilities with it."""
+  root, child, stop = map(np.asarray, (model.root, model.child, model.stop))
+  trees = reference.projective_trees(LENGTHS[row])
+  return trees, np.array(
+    [
+      reference.dmv_probability(tree, TAGS[row], root, child, stop)
+      for tree in trees
+    ]
+  )
+
+
+def test_inside_is_enumeration():
+  model = dmv.random(3, 5)
+  found = np.exp(dmv.log_likelihoods(model, BATCH))
+  wanted = [probabilities(model, row)[1].sum() for row in (0, 1, 3)]
+  np.testing.assert_allclose(found[[0, 1, 3]], wanted, rtol=1e-4)
+
+
+def test_expected_counts_are_those_of_enumeration():
+  model = dmv.random(3, 6)
+  counts, _ = jax.jit(dmv.expected_counts)(model, BATCH)
+  root, child = np.zeros(3), np.zeros((2, 3, 3))
+  stop = np.zeros((2, 3, 2, 2))
+  for row in (0, 1, 3):
+    trees, joint = probabilities(model, row)
+    shares = joint / joint.sum() * BATCH.weight[row]
+    for tree, share in zip(trees, shares, strict=True):
+      for word, head in enumerate(tree):
+        tag = TAGS[row, word]
+        if head < 0:
+          root[tag] += share
+        else:
+          child[int(head < word), TAGS[row, head], tag] += share
+        for side in (0, 1):
+          own = [
+            c for c, h in enumerate(tree) if h == word and (c > word) == side
+          ]
+          stop[side, tag, int(bool(own)), 0] += share
+          stop[side, tag, 0, 1] += share * bool(own)
+          stop[side, tag, 1, 1] += share * max(len(own) - 1, 0)
+  np.testing.assert_allclose(counts.root, root, atol=1e-4)
+  np.testing.assert_allclose(counts.child, child, atol=1e-4)
+  np.testing.assert_allclose(counts.stop, stop, atol=1e-4)
+
+
+def test_first_arcs_of_equal_value_change_nothing():
+  rng = np.random.default_rng(0)
+  arcs = jnp.asarray(rng.normal(size=(3, 6, 5)), jnp.float32)
+  lengths = jnp.array([5, 3, 1])
+  plain = eisner.total(arcs, lengths, semirings.LOG)
+  both = eisner.total(arcs, lengths, semirings.LOG, first=arcs)
+  np.testing.assert_allclose(plain, both, rtol=1e-5)
+
+
+@pytest.mark.parametrize("start", ["random", "harmonic"])
+def test_likelihood_never_falls(start):
+  rng = np.random.default_rng(1)
+  lengths = rng.integers(1, 6, (2, 20)).astype(np.int32)
+  batches = TagBatch(
+    tags=rng.integers(0, 4, (2, 20, 5)).astype(np.int32),
+    lengths=lengths,
+    weight=rng.integers(1, 4, (2, 20)).astype(np.float32),
+  )
+  model = dmv.random(4, 2) if start == "random" else dmv.harmonic(batches, 4)
+  for part in (model.root, model.child):
+    np.testing.assert_allclose(np.sum(part, axis=-1), 1, rtol=1e-5)
+  _, history = dmv.fit(model, batches, iterations=25)
+  steps = np.diff(history)
+  assert steps.min() > -1e-3 and history[-1] > history[0] + 1
+
+
+def test_trees_of_least_risk_have_most_expected_arcs():
+  model = dmv.random(3, 7)
+  heads = np.asarray(dmv.least_risk_trees(model, BATCH.tags, LENGTHS))
+  for row in (0, 3):
+    trees, joint = probabilities(model, row)
+    trees = np.array(trees)
+    agree = (trees[:, None] == trees[None]).sum(-1)
+    gains = agree @ (joint / joint.sum())
+    np.testing.assert_array_equal(heads[row], trees[np.argmax(gains)])

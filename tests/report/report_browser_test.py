@@ -1,0 +1,231 @@
+"""The report in a real browser: opened from disk, clicked, pointed at."""
+
+import pytest
+
+from tests.reference import tiny_report
+from tests.report import browser
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+  path = tmp_path_factory.mktemp("page") / "report.html"
+  path.write_text(tiny_report.page(), encoding="utf-8")
+  return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+  with browser.opened(tmp_path_factory.mktemp("profile")) as found:
+    yield found
+
+
+@pytest.fixture(autouse=True)
+def silent(driver):
+  """Nothing was run, nothing was complained about, nothing was asked for."""
+  yield
+  assert driver.execute_script("return window.hurt") is None
+  assert browser.console(driver) == []
+  outside = [
+    url
+    for url in browser.requests(driver)
+    if not url.startswith(("file:", "data:", "about:", "blob:"))
+  ]
+  assert outside == []
+
+
+def texts(driver, selector):
+  return driver.execute_script(
+    "return [...document.querySelectorAll(arguments[0])]"
+    ".map((e) => e.textContent)",
+    selector,
+  )
+
+
+def show(driver, address, number):
+  """Opens a sentence in detail."""
+  browser.visit(driver, f"{address}#sentences/{number}")
+  browser.wait(
+    driver,
+    "return document.querySelector('#sentence h2')?.textContent"
+    f" === 'Sentence {number}'",
+  )
+
+
+@pytest.mark.parametrize(
+  "name",
+  ["overview", "sentences", "tuning", "training", "search", "data", "config"],
+)
+def test_every_section_opens(driver, address, name):
+  browser.visit(driver, f"{address}#{name}")
+  shown = driver.execute_script(
+    "return [...document.querySelectorAll('main > section')]"
+    ".filter((s) => !s.hidden).map((s) => s.id)"
+  )
+  assert shown == [name]
+  assert len(texts(driver, f"#{name}")[0]) > 20
+  wide = driver.execute_script(
+    "return document.documentElement.scrollWidth - window.innerWidth"
+  )
+  assert wide <= 0  # nothing makes the page wider than the window
+
+
+def test_tables_sort(driver, address):
+  browser.visit(driver, f"{address}#overview")
+  column = "#overview table:first-of-type tbody td:first-child"
+  before = texts(driver, column)[:2]
+  browser.click(driver, "#overview table th button")
+  assert texts(driver, column)[:2] == sorted(before)
+  browser.click(driver, "#overview table th button")
+  assert texts(driver, column)[:2] == sorted(before, reverse=True)
+
+
+def test_filters_choose_sentences(driver, address):
+  browser.visit(driver, f"{address}#sentences")
+  every = len(tiny_report.SOURCES)
+  assert texts(driver, "#sentence-count") == [f"{every} of {every} sentences"]
+  browser.click(driver, "#filter-unknown")
+  count = texts(driver, "#sentence-count")[0]
+  assert count == f"4 of {every} sentences"
+  browser.click(driver, "#filter-text").send_keys("<SCRIPT>")
+  assert texts(driver, "#sentence-count") == [f"1 of {every} sentences"]
+  assert tiny_report.SCRIPT in texts(driver, ".list .item")[0]
+
+
+def test_the_order_follows_the_menu_and_turns(driver, address):
+  browser.visit(driver, f"{address}#sentences")
+  driver.execute_script(
+    "const m = document.getElementById('sort');"
+    "m.selectedIndex = 3; m.dispatchEvent(new Event('change'))"
+  )
+  assert "400 words" in texts(driver, ".list .item")[0]
+  browser.click(driver, "#turn")
+  assert "0 words" in texts(driver, ".list .item")[0]
+
+
+def test_keys_walk_through_sections_and_sentences(driver, address):
+  from selenium.webdriver.common.by import By
+  from selenium.webdriver.common.keys import Keys
+
+  browser.visit(driver, address)
+  body = driver.find_element(By.TAG_NAME, "body")
+  body.send_keys("2")
+  browser.wait(driver, "return document.querySelector('#sentence h2')")
+  first = driver.execute_script("return location.hash")
+  driver.find_element(By.CSS_SELECTOR, ".list").send_keys(Keys.ARROW_DOWN)
+  browser.wait(driver, f"return location.hash !== '{first}'")
+  body.send_keys("/")
+  focus = driver.execute_script("return document.activeElement.id")
+  assert focus == "filter-text"
+
+
+def test_pointing_at_a_rule_marks_its_words_everywhere(driver, address):
+  show(driver, address, 1)
+  assert not texts(driver, ".w.hot")
+  browser.hover(driver, ".derivation .node[data-span='4-5'] .rule")
+  marked = texts(driver, ".derivation .words:first-child .w.hot")
+  # In the derivation pointed at, and in the others.
+  assert len(marked) >= 2 and set(marked) == {"alt"}
+  assert "old" in texts(driver, ".derivation .words:last-child .w.hot")
+
+
+def test_word_links_lead_from_word_to_word(driver, address):
+  show(driver, address, 1)
+  gaps = browser.wait(
+    driver,
+    """
+    const strip = document.querySelector('.derivation .strip');
+    const left = strip.querySelector('svg').getBoundingClientRect().left;
+    const [above, below] = strip.querySelectorAll('.words');
+    const middle = (e) => { const b = e.getBoundingClientRect();
+      return b.left + b.width / 2 - left; };
+    return [...strip.querySelectorAll('line')].map((l) => [
+      l.getAttribute('x1') - middle(above.children[l.dataset.s]),
+      l.getAttribute('x2') - middle(below.children[l.dataset.t])]);
+    """,
+  )
+  assert len(gaps) >= 4
+  assert all(abs(x) < 1 and abs(y) < 1 for x, y in gaps)
+
+
+def test_a_rule_opens_its_features(driver, address):
+  show(driver, address, 1)
+  button = browser.click(driver, ".derivation .node .open")
+  assert button.get_attribute("aria-expanded") == "true"
+  rows = texts(driver, ".derivation .node table tbody tr td:first-child")
+  assert "LanguageModel" in rows
+  browser.click(driver, ".derivation .node .fold")
+  folded = driver.execute_script(
+    "return document.querySelector('.derivation .node ul').hidden"
+  )
+  assert folded
+
+
+def test_the_page_says_why_a_translation_changed(driver, address):
+  show(driver, address, 3)
+  story = " ".join(texts(driver, ".why ol li"))
+  assert "primary scores the translation of primary higher" in story
+  assert "rule probabilities" in story and "weights" in story
+  assert texts(driver, ".why table tbody td:first-child")
+
+
+def test_a_cell_shows_its_beam(driver, address):
+  show(driver, address, 1)
+  browser.click(driver, ".chart .cell[data-cell='0-1-0']")
+  rows = texts(driver, ".chart .panel tbody td:last-child")
+  assert "the" in rows
+  heads = texts(driver, ".chart .panel h3")
+  assert heads == ["Cell 0–1: das"]
+  from selenium.webdriver.common.action_chains import ActionChains
+  from selenium.webdriver.common.keys import Keys
+
+  ActionChains(driver).send_keys(Keys.ARROW_RIGHT).perform()
+  assert texts(driver, ".chart .panel h3") == ["Cell 1–2: kleine"]
+
+
+def test_a_slider_ranks_the_list_anew(driver, address):
+  show(driver, address, 1)
+  order = (
+    "return [...document.querySelectorAll('.kbest tbody tr')]"
+    ".map((r) => r.dataset.candidate)"
+  )
+  before = driver.execute_script(order)
+  assert before == sorted(before, key=int)
+  for value in (-1, 1):
+    driver.execute_script(
+      "const s ="
+      " document.querySelector(\"input[data-feature='LanguageModel']\");"
+      f"s.value = {value} * s.max; s.dispatchEvent(new Event('input'))"
+    )
+    if driver.execute_script(order) != before:
+      break
+  after = driver.execute_script(order)
+  assert after != before and sorted(after) == sorted(before)
+  browser.click(driver, ".kbest p button")
+  assert driver.execute_script(order) == before
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 6, 7, 8])
+def test_strange_text_is_shown_and_stays_in_its_place(driver, address, number):
+  show(driver, address, number)
+  source = texts(driver, "#sentence .source-text")
+  assert source == [tiny_report.SOURCES[number - 1]]
+  wide = driver.execute_script(
+    "return document.documentElement.scrollWidth - window.innerWidth"
+  )
+  assert wide <= 0
+
+
+def test_it_prints(driver, address):
+  browser.visit(driver, address)
+  made = driver.execute_cdp_cmd("Page.printToPDF", {})
+  assert len(made["data"]) > 10_000
+
+
+def test_dark_and_light_differ(driver, address):
+  browser.visit(driver, address)
+  colour = "return getComputedStyle(document.body).backgroundColor"
+  seen = set()
+  for _ in range(3):
+    seen.add(driver.execute_script(colour))
+    browser.click(driver, "header > button")
+  assert len(seen) == 2

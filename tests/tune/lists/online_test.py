@@ -1,0 +1,81 @@
+"""Perceptron and AROW by hand and against brute force."""
+
+import numpy as np
+import pytest
+
+from jaxmt.tune import learning
+from jaxmt.tune.lists import online
+
+
+def brute_arow(x, w, variance, margin, *, printed, rate, cap):
+  """The minimiser of the AROW objective over the mean, by fine search.
+
+  The update is along `variance * x`; `KL` in the mean is quadratic there.
+  """
+
+  def objective(alpha):
+    moved = w + alpha * variance * x
+    hinge = max(0.0, margin - moved @ x)
+    kl = 0.5 * np.sum((moved - w) ** 2 / variance)
+    return kl + (rate * hinge**2 if printed else cap * hinge)
+
+  grid = np.linspace(0, 5, 200001)
+  return (
+    w + grid[np.argmin([objective(a) for a in grid[::10]]) * 10] * variance * x
+  )
+
+
+@pytest.mark.parametrize("variant", ["printed", "exact"])
+def test_arow_step_minimises_its_objective(variant):
+  rng = np.random.default_rng(1)
+  x, w = rng.normal(size=3), rng.normal(size=3)
+  variance = rng.uniform(0.2, 1.0, 3)
+  margin, rate, cap = 2.0, 0.3, 0.4
+  new, spread = w.copy(), variance.copy()
+  online.arow_step(
+    np.arange(3), x, 3, new, spread, margin - w @ x, variant == "exact", rate,
+    cap,
+  )  # fmt: skip
+  expected = brute_arow(
+    x, w, variance, margin, printed=variant == "printed", rate=rate, cap=cap
+  )
+  np.testing.assert_allclose(new, expected, atol=2e-3)
+  if variant == "exact":
+    np.testing.assert_allclose(1 / spread, 1 / variance + rate * x**2)
+  else:
+    full = np.diag(variance)
+    beta = 1 / (x @ full @ x + 1 / (2 * rate))
+    down = full - beta * full @ np.outer(x, x) @ full
+    np.testing.assert_allclose(spread, np.diag(down))
+
+
+def test_arow_does_nothing_without_loss_or_difference():
+  weights, variances = np.ones(2), np.ones(2)
+  online.arow_step(
+    np.arange(2), np.ones(2), 2, weights, variances, -1.0, True, 1.0, 1.0
+  )
+  online.arow_step(
+    np.arange(2), np.zeros(2), 2, weights, variances, 1.0, False, 1.0, 1.0
+  )
+  assert weights.tolist() == [1, 1] and variances.tolist() == [1, 1]
+
+
+def test_perceptron_by_hand():
+  """Two lists; the mean counts the step without an update."""
+  features = learning.Features(
+    dense=np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]),
+    ids=np.zeros(0, np.int32),
+    values=np.zeros(0),
+    offsets=np.zeros(5, np.int64),
+  )
+  costs = np.array([1.0, 0.0, 0.0, 1.0])
+  weights, lagged = np.array([1.0, 0.0]), np.zeros(2)
+  steps, updates = online.perceptron_pass(
+    features, costs, np.array([0, 2, 4]), np.arange(2), weights, lagged, 0,
+    0.5, 0.0, 2,
+  )  # fmt: skip
+  # First list: the wrong one wins, w = (1, 0) + 0.5 (-1, 1). Second: scores
+  # 1 and 1, the first, right one is taken: no update.
+  assert (steps, updates) == (2, 1)
+  assert weights.tolist() == [0.5, 0.5]
+  assert (weights - lagged / steps).tolist() == [0.5, 0.5]
