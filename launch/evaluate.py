@@ -1,7 +1,8 @@
 """Scores translations against references, as sacreBLEU does and beyond.
 
     python launch/evaluate.py --hypothesis=H --references=R1,R2
-        [--metrics=bleu,ter,nist,wer,per,gtm,chrf] [--baseline=H0] [--json]
+        [--metrics=bleu,ter,nist,wer,per,gtm,meteor,chrf] [--baseline=H0]
+        [--json]
 
 BLEU, TER and chrF equal sacreBLEU's and carry its signature. Files are plain or
 gzipped UTF-8, one sentence per line (lines end at the newline character only),
@@ -25,7 +26,7 @@ _BASELINE = flags.DEFINE_string("baseline", None, "translations to beat")
 _METRICS = flags.DEFINE_list(
   "metrics",
   ["bleu", "ter", "chrf"],
-  "of bleu, ter, nist, wer, per, gtm, chrf, chrf++",
+  "of bleu, ter, nist, wer, per, gtm, meteor, chrf, chrf++",
 )
 _JSON = flags.DEFINE_bool("json", False, "print one JSON object, not a table")
 _WIDTH = flags.DEFINE_integer("width", 2, "decimals", lower_bound=0)
@@ -70,6 +71,13 @@ flags.DEFINE_enum(
 )
 flags.DEFINE_integer("nist_order", 5, "NIST: longest n-gram", lower_bound=1)
 flags.DEFINE_float("gtm_exponent", 1.0, "GTM: weight of runs", lower_bound=1.0)
+flags.DEFINE_enum(
+  "meteor_version",
+  "1.5",
+  ["1.5", "2007", "2005"],
+  "METEOR (exact and stem): parameters of 1.5 (English), of Lavie and Agarwal"
+  " (2007), or the first ones",
+)
 flags.DEFINE_integer("chrf_char_order", 6, "chrF: characters", lower_bound=1)
 flags.DEFINE_integer("chrf_word_order", 0, "chrF: words", lower_bound=0)
 flags.DEFINE_integer("chrf_beta", 2, "chrF: weight of recall", lower_bound=1)

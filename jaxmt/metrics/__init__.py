@@ -12,6 +12,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "evaluation",
   "gtm",
   "linear_bleu",
+  "meteor",
   "nist",
   "registry",
   "significance",

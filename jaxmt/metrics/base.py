@@ -26,6 +26,8 @@ from jaxmt.text.ragged import Ragged, row_offsets
 
 WORD = "word"
 CHARACTER = "character"
+# Each word is two numbers: its id and that of its stem.
+STEMMED = "stemmed word"
 
 # Below this many hypotheses, starting threads costs more than it saves.
 _SERIAL_LIMIT = 256
@@ -79,7 +81,7 @@ class Metric:
     size: S.
     higher_is_better: False for error rates.
     percent: whether people multiply the score by 100.
-    unit: what its tokens are, `WORD` or `CHARACTER`.
+    unit: what its tokens are, `WORD`, `CHARACTER` or `STEMMED`.
     prepare: `(References) -> prepared`; done once per set of references.
     statistics: `(prepared, hypotheses Ragged [H], sentence int [H]) ->
       [H, S]`, int32 if whole numbers by nature, else float64.

@@ -14,9 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import base, bleu, chrf, edits, gtm, nist, ter, text
+from jaxmt.metrics import (
+  base,
+  bleu,
+  chrf,
+  edits,
+  gtm,
+  meteor,
+  nist,
+  ter,
+  text,
+)
 
-NAMES = ("bleu", "ter", "nist", "wer", "per", "gtm", "chrf", "chrf++")
+NAMES = ("bleu", "ter", "nist", "wer", "per", "gtm", "meteor", "chrf", "chrf++")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +44,7 @@ class Settings:
     reference_length: of BLEU.
     nist_order: longest n-gram of NIST.
     gtm_exponent: see `gtm`.
+    meteor_version: one of `meteor.VERSIONS`.
     chrf_char_order: longest character n-gram.
     chrf_word_order: longest word n-gram of `chrf`; `chrf++` has 2.
     chrf_beta: weight of recall.
@@ -55,6 +66,7 @@ class Settings:
   reference_length: str = "closest"
   nist_order: int = 5
   gtm_exponent: float = 1.0
+  meteor_version: str = "1.5"
   chrf_char_order: int = 6
   chrf_word_order: int = 0
   chrf_beta: int = 2
@@ -129,6 +141,8 @@ def metric_of(name: str, settings: Settings) -> base.Metric:
     return nist.metric(order=settings.nist_order)
   if name == "gtm":
     return gtm.metric(exponent=settings.gtm_exponent)
+  if name == "meteor":
+    return meteor.metric(version=settings.meteor_version)
   return ter.metric() if name == "ter" else edits.metric(name)
 
 

@@ -4,7 +4,17 @@ import functools
 import math
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import base, bleu, chrf, edits, gtm, nist, ter, weighted
+from jaxmt.metrics import (
+  base,
+  bleu,
+  chrf,
+  edits,
+  gtm,
+  meteor,
+  nist,
+  ter,
+  weighted,
+)
 
 METRICS: dict[str, base.Metric] = {
   metric.name: metric
@@ -21,6 +31,7 @@ METRICS: dict[str, base.Metric] = {
     edits.metric("wer"),
     edits.metric("per"),
     gtm.metric(),
+    meteor.metric(),
     chrf.metric(),
     chrf.metric(word_order=2),
   )

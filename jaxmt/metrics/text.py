@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmt.metrics import base
-from jaxmt.text import kernels, scan
+from jaxmt.text import kernels, porter, scan
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 
@@ -295,16 +295,38 @@ class EncodedReferences:
   Attributes:
     references: word ids, or code points.
     table: the reference's words; None for code points.
+    stems: the stems of its words, if the unit is `base.STEMMED`; else None.
   """
 
   references: base.References
   table: WordTable | None
+  stems: WordTable | None = None
 
   def encode(self, lines: Lines) -> Ragged:
     """Returns hypotheses as ids; words no reference has share one id."""
     if self.table is None:
       return code_points(lines)
-    return look_up(self.table, lines)
+    words = look_up(self.table, lines)
+    if self.stems is None:
+      return words
+    return _paired(words, look_up(self.stems, _stemmed(lines)))
+
+
+def _stemmed(lines: Lines) -> list[str]:
+  return [porter.stem_line(line) for line in lines]
+
+
+def _paired(words: Ragged, stems: Ragged) -> Ragged:
+  """Words and stems in turn."""
+  both = np.stack([words.flat, stems.flat], axis=1).astype(np.int32)
+  return Ragged(flat=both.reshape(-1), offsets=2 * words.offsets)
+
+
+def without_stems(tokens: Ragged) -> Ragged:
+  """Returns the words of tokens whose unit is `base.STEMMED`."""
+  return Ragged(
+    flat=np.ascontiguousarray(tokens.flat[::2]), offsets=tokens.offsets // 2
+  )
 
 
 def encode_references(
@@ -317,7 +339,7 @@ def encode_references(
 
   Args:
     references: for each of N sentences one or more lines; None is left out.
-    unit: `base.WORD` or `base.CHARACTER`.
+    unit: `base.WORD`, `base.CHARACTER` or `base.STEMMED`.
     tokenizer: applied to all lines, and by the caller to hypotheses too.
 
   Raises:
@@ -326,13 +348,16 @@ def encode_references(
   kept = [[line for line in row if line is not None] for row in references]
   counts = np.array([len(row) for row in kept], np.int64)
   lines = tokenizer([line for row in kept for line in row])
-  table = None
+  table = stems = None
   if unit == base.CHARACTER:
     tokens = code_points(lines)
   else:
     tokens, table = number(lines)
+  if unit == base.STEMMED:
+    second, stems = number(_stemmed(lines))
+    tokens = _paired(tokens, second)
   return EncodedReferences(
-    references=base.make_references(tokens, counts), table=table
+    references=base.make_references(tokens, counts), table=table, stems=stems
   )
 
 

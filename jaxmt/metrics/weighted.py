@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import base
+from jaxmt.metrics import base, text
 from jaxmt.text.ragged import Ragged
 
 Parts = Sequence[tuple[float, base.Metric]]
@@ -26,9 +26,18 @@ def make_metric(name: str, parts: Parts) -> base.Metric:
   Raises:
     InputError: if some metrics compare words and some characters.
   """
-  units = sorted({metric.unit for _, metric in parts})
+  units = {metric.unit for _, metric in parts}
+  stemmed = base.STEMMED in units
+  if stemmed:
+    units -= {base.WORD}  # words are part of stemmed words
   if len(units) != 1:
-    raise InputError(f"metric '{name}' mixes units: {', '.join(units)}")
+    listed = ", ".join(sorted(units))
+    raise InputError(f"metric '{name}' mixes units: {listed}")
+
+  def own_tokens(metric: base.Metric, tokens: Ragged) -> Ragged:
+    if stemmed and metric.unit == base.WORD:
+      return text.without_stems(tokens)
+    return tokens
 
   def combine(pick, statistics):
     total = 0.0
@@ -38,13 +47,20 @@ def make_metric(name: str, parts: Parts) -> base.Metric:
     return total
 
   def prepare(references: base.References) -> tuple[Any, ...]:
-    return tuple(metric.prepare(references) for _, metric in parts)
+    return tuple(
+      metric.prepare(
+        base.References(
+          tokens=own_tokens(metric, references.tokens), first=references.first
+        )
+      )
+      for _, metric in parts
+    )
 
   def statistics(
     prepared: tuple[Any, ...], hypotheses: Ragged, sentence: np.ndarray, **how
   ) -> np.ndarray:
     found = [
-      metric.statistics(own, hypotheses, sentence, **how)
+      metric.statistics(own, own_tokens(metric, hypotheses), sentence, **how)
       for (_, metric), own in zip(parts, prepared, strict=True)
     ]
     return np.concatenate(found, axis=1).astype(np.float64)
@@ -54,7 +70,7 @@ def make_metric(name: str, parts: Parts) -> base.Metric:
     size=sum(metric.size for _, metric in parts),
     higher_is_better=True,
     percent=all(metric.percent for _, metric in parts),
-    unit=units[0],
+    unit=min(units),
     prepare=prepare,
     statistics=statistics,
     corpus_score=lambda s: combine(lambda m: m.corpus_score, s),
