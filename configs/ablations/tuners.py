@@ -52,6 +52,10 @@ _METHODS = (
   "mse",
   "zero-one",
   "nelder-mead",
+  "particle-swarm",
+  "lp-mert",
+  "minibatch-mira",
+  "batched-perceptron",
 )
 _FOREST_METHODS = ("risk", "softmax", "softramp2", "xbleu", "kbmira", "ramp2")
 ABLATIONS = {
@@ -64,6 +68,21 @@ ABLATIONS = {
       "tune.space": "forest",
     }
     for name in _FOREST_METHODS
+  },
+  "perceptron-decayed": {
+    **_SHARED,
+    "tune.method": "perceptron",
+    "tune.options": ("decay=0.99",),
+  },
+  "arow-decayed": {
+    **_SHARED,
+    "tune.method": "arow",
+    "tune.options": ("decay=0.99",),
+  },
+  "kbmira-meteor": {
+    **_SHARED,
+    "tune.method": "kbmira",
+    "tune.metric": "meteor",
   },
   "mira-online": {**_SHARED, "tune.method": "mira", "tune.batch_size": 25},
 }

@@ -25,7 +25,15 @@ from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
 from jaxmt.tune import gradient_config, options
 from jaxmt.tune.learning import Learner
-from jaxmt.tune.lists import mert, mira, online, pro, rampion
+from jaxmt.tune.lists import (
+  mert,
+  minibatch_mira,
+  mira,
+  online,
+  pro,
+  rampion,
+  swarm,
+)
 
 Result = tuple[np.ndarray, list[dict]]
 Passes = Callable[
@@ -265,6 +273,29 @@ def _register_own() -> None:
     ),
   )
   register(
+    "batched-perceptron",
+    Method(
+      optimise=online.perceptron,
+      config=online.PerceptronConfig(batch=10, rate=0.05),
+      passes=online.perceptron_passes,
+      explores=True,
+    ),
+  )
+  register(
+    "minibatch-mira",
+    Method(
+      optimise=minibatch_mira.optimise,
+      config=minibatch_mira.MinibatchMiraConfig(),
+      passes=minibatch_mira.passes,
+      explores=True,
+    ),
+  )
+  register(
+    "particle-swarm",
+    Method(optimise=swarm.optimise, config=swarm.SwarmConfig()),
+  )
+  register("lp-mert", _lp_mert)
+  register(
     "arow",
     Method(
       optimise=online.arow,
@@ -343,6 +374,12 @@ def _nelder_mead() -> Method:
   from jaxmt.tune.lists import simplex  # imports SciPy
 
   return Method(optimise=simplex.optimise, config=simplex.SimplexConfig())
+
+
+def _lp_mert() -> Method:
+  from jaxmt.tune.lists import lp_mert  # imports SciPy
+
+  return Method(optimise=lp_mert.optimise, config=lp_mert.LpMertConfig())
 
 
 def _forest_mert() -> Method:

@@ -81,12 +81,14 @@ def whole_pass(name, made, now, config, order):
   if name == "perceptron":
     now.steps, _ = online.perceptron_pass(
       features, costs, made.offsets, order, now.weights, now.lagged, now.steps,
-      config.rate, config.cost_scale, room,
+      config.rate, config.cost_scale, room, 1, 0.0, np.zeros((0, 0)),
+      np.zeros(0),
     )  # fmt: skip
   elif name == "arow":
     online.arow_pass(
       features, config.cost_scale * costs, made.offsets, order, now.weights,
       now.variances, True, config.variance_rate, config.cap, room,
+      0.0, config.cost_scale, np.zeros((0, 0)), np.zeros(0),
     )  # fmt: skip
   else:
     statistics = made.statistics["bleu"].astype(float)

@@ -140,14 +140,21 @@ def _dot_sparse(ids, values, size, other_ids, other_values, other_size):
 
 
 @njit
-def solve_constraints(constraints, count, cap):
-  """Solves the dual problem of the first `count` constraints."""
-  ids, values, sizes, losses, gram, alpha = constraints
+def fill_gram(constraints, count):
+  """Fills the products of the first `count` differences."""
+  ids, values, sizes, _, gram, _ = constraints
   for j in range(count):
     for k in range(count):
       gram[j, k] = _dot_sparse(
         ids[j], values[j], sizes[j], ids[k], values[k], sizes[k]
       )
+
+
+@njit
+def solve_constraints(constraints, count, cap):
+  """Solves the dual problem of the first `count` constraints."""
+  _, _, _, losses, gram, alpha = constraints
+  fill_gram(constraints, count)
   solve(gram, losses, count, cap / count, alpha)
 
 
@@ -173,7 +180,7 @@ def add_to_document(document, statistics, decay):
 
 
 @njit
-def _gains(statistics, costs, low, high, document, by_document, total, out):
+def fill_gains(statistics, costs, low, high, document, by_document, total, out):
   """Fills the gain of each candidate of a list: higher is better."""
   if not by_document:
     for row in range(low, high):
@@ -187,7 +194,8 @@ def _gains(statistics, costs, low, high, document, by_document, total, out):
 
 
 @njit
-def _best_sum(scores, gains, count, sign):
+def best_sum(scores, gains, count, sign):
+  """Returns the place of the largest `score + sign * gain`."""
   top = 0
   for k in range(1, count):
     if scores[k] + sign * gains[k] > scores[top] + sign * gains[top]:
@@ -196,7 +204,7 @@ def _best_sum(scores, gains, count, sign):
 
 
 @njit
-def _violated(features, low, count, scores, gains, rank, constraints):
+def violated(features, low, count, scores, gains, rank, constraints):
   """Writes the constraints of a list: `(number of them, the hope)`.
 
   Args:
@@ -208,7 +216,7 @@ def _violated(features, low, count, scores, gains, rank, constraints):
     rank: room for as many numbers.
     constraints: gets differences to the hope and losses.
   """
-  hope = _best_sum(scores, gains, count, 1.0)
+  hope = best_sum(scores, gains, count, 1.0)
   for k in range(count):
     rank[k] = scores[k] - gains[k]
   number = 0
@@ -275,8 +283,10 @@ def mira_pass(lists, order, state, steps, room, settings):
       continue
     for row in range(low, high):
       scores[row - low] = learning.score(features, weights, row)
-    _gains(statistics, costs, low, high, document, by_document, total, gains)
-    number, hope = _violated(
+    fill_gains(
+      statistics, costs, low, high, document, by_document, total, gains
+    )
+    number, hope = violated(
       features, low, count, scores, gains, rank, constraints
     )
     if number:
@@ -289,7 +299,7 @@ def mira_pass(lists, order, state, steps, room, settings):
     if by_document:
       chosen = hope
       if settings.model_background:
-        chosen = _best_sum(scores, gains, count, 0.0)
+        chosen = best_sum(scores, gains, count, 0.0)
       add_to_document(document, statistics[low + chosen], settings.decay)
   return steps, updates, total_loss
 

@@ -1,4 +1,4 @@
-"""Averaged perceptron and AROW on k-best lists.
+"""Averaged perceptron, also in batches, and AROW on k-best lists.
 
 Survey, sections 6.2 and 6.4. Both pass over the sentences in a shuffled order
 and return the best pass by pool score. Online, a batch is passed over once and
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.errors import InputError
+from jaxmt.metrics import bleu, registry
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import learning, options
@@ -29,6 +31,8 @@ class PerceptronConfig:
     surrogate: what stands for the reference: "oracle", the candidate of least
       cost (Eq 29), or "hope", the best of score - cost_scale * cost.
     cost_scale: see `surrogate`.
+    batch: sentences of an update, which is the mean of theirs (Eq 59).
+    decay: above 0, costs are by decayed statistics; see `decayed_costs`.
     explore: never to return the start, see `Chooser`; for loops.
   """
 
@@ -38,13 +42,68 @@ class PerceptronConfig:
   rate: float = 0.01
   surrogate: str = "hope"
   cost_scale: float = 10.0
+  batch: int = 1
+  decay: float = 0.0
   explore: bool = False
 
   def __post_init__(self):
     costs_lib.check(self.costs, self.metric)
     options.one_of(self, surrogate=("oracle", "hope"))
-    options.at_least(self, passes=1)
+    options.at_least(self, passes=1, batch=1)
+    _check_decay(self)
     options.above(self, rate=0, cost_scale=0)
+
+
+def _check_decay(config) -> None:
+  options.at_least(config, decay=0)
+  options.at_most(config, decay=1)
+  if config.decay and (
+    config.metric not in registry.BLEU or config.costs != "sentence"
+  ):
+    raise InputError(
+      "option 'decay' goes with metric 'bleu' and costs 'sentence' only"
+    )
+
+
+@njit
+def decayed_costs(statistics, low, high, document, scale, costs):
+  """Writes the costs of a list by decayed statistics (Eq 57-58).
+
+  The cost of a candidate is 1 - BLEU of the pseudo-document with it, times the
+  length of their references over that of its own, since one sentence moves
+  the document by its share only.
+
+  Args:
+    statistics: of BLEU, `[N, 9]`.
+    low: first candidate of the list.
+    high: the one after its last.
+    document: statistics of the pseudo-document, `[9]`.
+    scale: multiplies costs.
+    costs: `[N]`; those of the list are written.
+  """
+  total = np.empty(bleu.SIZE, np.float64)
+  last = bleu.SIZE - 1
+  for row in range(low, high):
+    for s in range(bleu.SIZE):
+      total[s] = document[s] + statistics[row, s]
+    share = total[last] / max(1.0, statistics[row, last])
+    costs[row] = scale * share * (1.0 - bleu.bleu(total))
+
+
+@njit
+def _add_to_document(statistics, row, document, decay):
+  for s in range(len(document)):
+    document[s] = decay * document[s] + statistics[row, s]
+
+
+def _document(pool, learner: Learner, config) -> tuple[np.ndarray, np.ndarray]:
+  """Statistics and the pseudo-document; empty ones without decay."""
+  if not config.decay:
+    return np.zeros((0, 0)), np.zeros(0)
+  rows = np.ascontiguousarray(pool.statistics[config.metric], np.float64)
+  if not len(learner.document):
+    learner.document = np.ones(rows.shape[1], np.float64)
+  return rows, learner.document
 
 
 @njit
@@ -88,8 +147,9 @@ def _widest(offsets):
 
 @njit
 def perceptron_pass(
-  features, costs, offsets, order, weights, lagged, steps, rate, hope, room
-):
+  features, costs, offsets, order, weights, lagged, steps, rate, hope, room,
+  batch, decay, statistics, document,
+):  # fmt: skip
   """One pass; changes `weights` and `lagged` (see `mira`).
 
   Args:
@@ -99,10 +159,14 @@ def perceptron_pass(
     order: sentences in the order of the pass.
     weights: `[D + F]`.
     lagged: `[D + F]`.
-    steps: sentences seen before.
+    steps: batches seen before.
     rate: the step.
     hope: cost scale of the hope; 0 takes the oracle.
     room: see `rows.room`.
+    batch: sentences that are judged with the same weights.
+    decay: of the pseudo-document; 0 leaves the costs as they are.
+    statistics: `[N, 9]` if there is a decay.
+    document: the pseudo-document, changed if there is a decay.
 
   Returns:
     `(steps, number of updates)`.
@@ -111,22 +175,36 @@ def perceptron_pass(
   ids = np.empty(room, np.int64)
   values = np.empty(room, np.float64)
   updates = 0
+  # In batches, weights stay as they are until the batch ends.
+  frozen = weights if batch == 1 else weights.copy()
+  seen = 0
   for sentence in order:
     low = offsets[sentence]
     count = offsets[sentence + 1] - low
     if count == 0:
       continue
-    _score_list(features, weights, low, low + count, scores)
+    _score_list(features, frozen, low, low + count, scores)
+    if decay > 0.0:
+      decayed_costs(statistics, low, low + count, document, 1.0, costs)
     good = _cheapest(scores, costs, low, count)
     if hope > 0.0:
       good = _extreme(scores, costs, low, count, -hope)
     bad = _extreme(scores, costs, low, count, 0.0)
     if good != bad and costs[low + good] < costs[low + bad]:
       size = learning.subtract(features, low + good, low + bad, ids, values)
-      learning.add(ids, values, size, rate, weights)
-      learning.add(ids, values, size, rate * steps, lagged)
+      learning.add(ids, values, size, rate / batch, weights)
+      learning.add(ids, values, size, rate / batch * steps, lagged)
       updates += 1
-    steps += 1  # steps without an update count in the average
+    if decay > 0.0:
+      _add_to_document(statistics, low + bad, document, decay)
+    seen += 1
+    if seen == batch:
+      seen = 0
+      steps += 1  # steps without an update count in the average
+      if batch > 1:
+        frozen[:] = weights
+  if seen:
+    steps += 1
   return steps, updates
 
 
@@ -138,6 +216,7 @@ def perceptron_passes(
   costs = costs_lib.candidate_costs(
     pool, learner.weights, metric=config.metric, kind=config.costs
   )
+  statistics, document = _document(pool, learner, config)
   for number in range(config.passes):
     learner.steps, updates = perceptron_pass(
       learning.features_of(pool),
@@ -150,6 +229,10 @@ def perceptron_passes(
       config.rate,
       config.cost_scale if config.surrogate == "hope" else 0.0,
       learning.room(pool),
+      config.batch,
+      config.decay,
+      statistics,
+      document,
     )
     yield learner, {"pass": number, "updates": updates}
 
@@ -178,6 +261,7 @@ class ArowConfig:
     variance_rate: lambda_var; larger shrinks variances faster.
     cap: lambda_MIRA of the exact variant.
     initial_variance: of every weight.
+    decay: above 0, costs are by decayed statistics; see `decayed_costs`.
     explore: never to return the start, see `Chooser`; for loops.
   """
 
@@ -189,6 +273,7 @@ class ArowConfig:
   variance_rate: float = 0.001
   cap: float = 0.02
   initial_variance: float = 1.0
+  decay: float = 0.0
   explore: bool = False
 
   def __post_init__(self):
@@ -196,6 +281,7 @@ class ArowConfig:
     options.one_of(self, variant=("printed", "exact"))
     options.at_least(self, passes=1, cost_scale=0)
     options.above(self, variance_rate=0, cap=0, initial_variance=0)
+    _check_decay(self)
 
 
 @njit
@@ -227,7 +313,7 @@ def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
 @njit
 def arow_pass(features, costs, offsets, order, weights, variances, *settings):
   """One pass; changes weights and variances."""
-  exact, rate, cap, room = settings
+  exact, rate, cap, room, decay, scale, statistics, document = settings
   scores = np.empty(_widest(offsets), np.float64)
   ids = np.empty(room, np.int64)
   values = np.empty(room, np.float64)
@@ -238,6 +324,8 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
     if count == 0:
       continue
     _score_list(features, weights, low, low + count, scores)
+    if decay > 0.0:
+      decayed_costs(statistics, low, low + count, document, scale, costs)
     good = _extreme(scores, costs, low, count, -1.0)
     bad = _extreme(scores, costs, low, count, 1.0)
     extra = costs[low + bad] - costs[low + good]
@@ -246,6 +334,9 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
       size = learning.subtract(features, low + good, low + bad, ids, values)
       arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
       updates += 1
+    if decay > 0.0:
+      top = _extreme(scores, costs, low, count, 0.0)
+      _add_to_document(statistics, low + top, document, decay)
   return updates
 
 
@@ -261,6 +352,7 @@ def arow_passes(
     pool, learner.weights, metric=config.metric, kind=config.costs
   )
   learner.variances[learner.variances == 0.0] = config.initial_variance
+  statistics, document = _document(pool, learner, config)
   for number in range(config.passes):
     updates = arow_pass(
       learning.features_of(pool),
@@ -273,6 +365,10 @@ def arow_passes(
       config.variance_rate,
       config.cap,
       learning.room(pool),
+      config.decay,
+      config.cost_scale,
+      statistics,
+      document,
     )
     yield learner, {"pass": number, "updates": updates}
 
