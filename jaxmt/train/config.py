@@ -46,6 +46,8 @@ class ThetaConfig:
       sentence counts some ten rules but adds a hundred to the table, so with
       thousands of sentences 0.5 for each rule outweighs the counts.
     nbest: derivations of n-best counts, and of "best-bleu".
+    samples: derivations drawn from each forest for forest counts; those that
+      the constraint allows count.
     posterior_scale: augmented scores are multiplied by it before they become
       posteriors.
     fallback: the counts of a sentence without an admissible derivation:
@@ -82,6 +84,7 @@ class ThetaConfig:
   iterations: int = 5
   alpha: float = 0.5
   nbest: int = 100
+  samples: int = 100
   posterior_scale: float = 1.0
   fallback: str = "default"
   leave_one_out: str = "none"
@@ -114,6 +117,7 @@ def check(config: ThetaConfig) -> None:
     "k",
     "iterations",
     "nbest",
+    "samples",
     "train_beam",
     "shard",
     "workers",

@@ -7,12 +7,14 @@
   computed exactly: model score - α1 Σ l(rank) - α2 goodness of the string;
 - "forest": edge posteriors under the edges' augmented scores.
 
-Derivations whose string is not near the reference are left out first: a root
-edge whose best derivation is not admissible. For the best derivations
-themselves all of this is exact. In the forest, other derivations are
-approximated: an edge adds what it adds to the best derivations of its tails,
-because goodness is a ratio of sums, not a sum over edges, and a derivation
-merged into another shares its rank and its admissibility.
+Derivations whose string is not near the reference do not count. That is exact
+for all three: d̂ and the n best are checked one by one, and forest posteriors
+are those of derivations drawn from the forest and checked one by one
+(`constrained_posteriors`). d̂ is found among the best derivations of the root
+edges. Augmented scores of the best derivations are exact. In the forest, those
+of others are approximated: an edge adds what it adds to the best derivations of
+its tails, because goodness is a ratio of sums, not a sum over edges, and a
+derivation merged into another shares its rank.
 
 Goodness other than "bleu" cannot be told from what hypotheses carry; inside the
 search something like it stands in (`augmentations.GOODNESS`). At the root edges
@@ -41,6 +43,7 @@ from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses
 from jaxmt.train.config import ThetaConfig
+from jaxmt.train.constrained_posteriors import constrained_posteriors
 
 _OUT = -1e30  # finite, for sums of several
 
@@ -58,6 +61,10 @@ class Selection:
     augmented: its augmented score, float64 `[B]`; nan if there is none.
     nearest: the best derivation by augmented score whether admissible or not:
       its edges in B rows, int64.
+    chosen: the best derivation chosen: its edges in B rows, int64; empty if
+      there is none.
+    near: share of the forest's posterior that is admissible, float64 `[B]`;
+      nan if counts are not forest counts.
   """
 
   weights: np.ndarray
@@ -66,6 +73,8 @@ class Selection:
   model: np.ndarray
   augmented: np.ndarray
   nearest: Ragged
+  chosen: Ragged
+  near: np.ndarray
 
 
 def encode_references(model: Model, source: Source, lines) -> Ragged:
@@ -107,12 +116,8 @@ def select(
   scores = scores.astype(np.float64)
   best = viterbi(forest, scores)
   edges, sentence = root_edges(forest)
-  paths, strings = best_derivations(
-    forest,
-    best,
-    edges,
-    strings=translation_forest.edge_strings(model, source, forest),
-  )
+  edge_strings = translation_forest.edge_strings(model, source, forest)
+  paths, strings = best_derivations(forest, best, edges, strings=edge_strings)
   if config.goodness != "bleu" and augmented is not None:
     exact = sum_values(paths, forest.score)
     exact -= _loss(forest, paths, strings, references, sentence, config)
@@ -163,25 +168,31 @@ def _weighed(
   batch = len(forest)
   nearest = _argmax(best.through[edges], sentence, batch)
   allowed = np.where(near, best.through[edges], -np.inf)
-  chosen = _argmax(allowed, sentence, batch)
-  scores = scores.copy()
-  scores[edges[~near]] = -np.inf
-  there = chosen >= 0
+  top = _argmax(allowed, sentence, batch)
+  paths = _rows_of(forest, best, edges, top)
+  augmented = np.full(batch, np.nan)
+  augmented[top >= 0] = best.through[edges[top[top >= 0]]]
+  there = top >= 0
   weights = np.zeros(forest.num_edges)
+  share = np.full(batch, np.nan)
   if config.counts == "forest":
-    weights = marginals(forest, scores, scale=config.posterior_scale)
+    weights, share, paths, augmented = _forest_weights(
+      model, source, forest, references, config, scores, (paths, augmented)
+    )
+    there = paths.lengths > 0
   elif config.counts == "nbest":
-    weights, listed = _nbest_weights(
+    scores = scores.copy()
+    scores[edges[~near]] = -np.inf
+    weights, there = _nbest_weights(
       model, source, forest, references, config, scores
     )
-    there = there & listed
-  top = np.full(batch, np.nan)
-  top[there] = best.through[edges[chosen[there]]]
-  paths, _ = best_derivations(forest, best, edges[chosen[there]])
-  if config.counts == "viterbi":
+    there &= top >= 0
+    paths = _without(paths, ~there)
+    augmented[~there] = np.nan
+  else:
     weights[paths.flat] = 1.0  # a tree: no edge twice
   first = np.full(batch, np.nan)
-  first[there] = sum_values(paths, forest.score)
+  first[there] = sum_values(ragged.select(paths, there), forest.score)
   plain = viterbi(forest)
   last = forest.node_offsets[1:] - 1
   some = np.diff(forest.node_offsets) > 0
@@ -192,9 +203,74 @@ def _weighed(
     admissible=there,
     searched=searched,
     model=first,
-    augmented=top,
+    augmented=augmented,
     nearest=_rows_of(forest, best, edges, nearest),
+    chosen=paths,
+    near=share,
   )
+
+
+def _forest_weights(
+  model, source, forest, references, config, scores, best
+) -> tuple[np.ndarray, np.ndarray, Ragged, np.ndarray]:
+  """Edge weights from the posteriors of all admissible derivations.
+
+  A sentence without one among those drawn counts its best derivation, if that
+  is admissible. Without one among the best of the root edges, the best one
+  drawn is the best.
+
+  Args:
+    model: the rules.
+    source: the sentences.
+    forest: their forests.
+    references: B rows, or None if every derivation is admissible.
+    config: the settings.
+    scores: of the edges, `[E]`.
+    best: edges of the best admissible derivations in B rows, and their
+      augmented scores, `[B]`.
+
+  Returns:
+    Weights `[E]`, the share of the posterior that is admissible `[B]`, and
+    `best` completed.
+  """
+  paths, augmented = best
+  if references is None:
+    weights = marginals(forest, scores, scale=config.posterior_scale)
+    return weights, np.ones(len(forest)), paths, augmented
+  found = constrained_posteriors(
+    forest,
+    scores,
+    translation_forest.edge_strings(model, source, forest),
+    references,
+    limit=config.constraint,
+    scale=config.posterior_scale,
+    size=config.samples,
+  )
+  weights = found.weights
+  alone = (found.share == 0) & (paths.lengths > 0)
+  weights[_without(paths, ~alone).flat] = 1.0
+  drawn = (paths.lengths == 0) & (found.best.lengths > 0)
+  augmented = augmented.copy()
+  augmented[drawn] = sum_values(ragged.select(found.best, drawn), scores)
+  return weights, found.share, _either(paths, found.best, drawn), augmented
+
+
+def _without(rows: Ragged, empty: np.ndarray) -> Ragged:
+  """Returns the rows with some of them empty, bool `[B]`."""
+  lengths = np.where(empty, 0, rows.lengths)
+  return Ragged(
+    flat=rows.flat[~np.repeat(empty, rows.lengths)],
+    offsets=ragged.row_offsets(lengths),
+  )
+
+
+def _either(one: Ragged, two: Ragged, second: np.ndarray) -> Ragged:
+  """Returns the rows of `one`, those of `two` where `second` says so `[B]`."""
+  both = Ragged(
+    flat=np.concatenate([one.flat, two.flat]),
+    offsets=np.concatenate([one.offsets, one.offsets[-1] + two.offsets[1:]]),
+  )
+  return ragged.select(both, np.arange(len(one)) + second * len(one))
 
 
 def _argmax(values, sentence, batch: int) -> np.ndarray:
@@ -250,16 +326,18 @@ def best_listed(
   score[there] = lists.score[best[there]]
   searched = np.full(len(forest), np.nan)
   searched[there] = lists.score[lists.offsets[:-1][there]]
+  rows = Ragged(
+    flat=paths.flat.astype(np.int64), offsets=ragged.row_offsets(lengths)
+  )
   return Selection(
     weights=weights,
     admissible=there,
     searched=searched,
     model=score,
     augmented=score,
-    nearest=Ragged(
-      flat=paths.flat.astype(np.int64),
-      offsets=ragged.row_offsets(lengths),
-    ),
+    nearest=rows,
+    chosen=rows,
+    near=np.full(len(forest), np.nan),
   )
 
 

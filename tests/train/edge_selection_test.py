@@ -252,7 +252,7 @@ def test_nbest_posteriors_are_those_of_exact_scores(world):
 
 def test_inadmissible_strings_are_not_used(world):
   model, bitext = world
-  for counts in ("viterbi", "nbest", "forest"):
+  for counts in ("viterbi", "nbest"):
     config = dataclasses.replace(
       FREE, counts=counts, constraint=0.0, nbest=200, alpha2=0.0
     )
@@ -384,3 +384,88 @@ def test_best_bleu_takes_the_best_of_the_list(world):
     best = here.start + int(np.argmax(bleu[here]))
     edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
     assert set(edges.tolist()) == set(found.edges[best].tolist())
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.25, 0.5])
+def test_forest_counts_are_of_near_derivations_alone(world, limit):
+  """Posteriors of the admissible derivations among all, listed one by one."""
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE,
+    counts="forest",
+    constraint=limit,
+    alpha1=0.1,
+    alpha2=0.5,
+    samples=4000,
+  )
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  found = translation_forest.kbest(
+    model,
+    bitext.source,
+    forest,
+    size=20_000,
+    scores=forest.edges.augmented.astype(np.float64),
+  )
+  near = derivation_losses.admissible(
+    found.words, bitext.references, found.sentence, share=limit
+  )
+  want, used = np.zeros(forest.num_edges), np.zeros(forest.num_edges, bool)
+  shares = np.zeros(len(bitext))
+  for row in range(len(bitext)):
+    here = np.arange(found.offsets[row], found.offsets[row + 1])
+    value = np.exp(found.score[here] - found.score[here].max())
+    shares[row] = value[near[here]].sum() / value.sum()
+    for number, weight in zip(here, value * near[here], strict=True):
+      used[found.edges[number]] |= near[number]
+      want[found.edges[number]] += weight / max(value @ near[here], 1e-300)
+  # No edge counts that only inadmissible derivations have.
+  assert not chosen.weights[~used].any()
+  np.testing.assert_allclose(chosen.near, shares, atol=0.04)
+  likely = np.repeat(shares > 0.05, np.diff(edge_bounds(forest)))
+  np.testing.assert_allclose(chosen.weights[likely], want[likely], atol=0.1)
+  np.testing.assert_array_equal(
+    chosen.admissible[shares > 0.05], shares[shares > 0.05] > 0
+  )
+  # Some root edges have derivations on both sides.
+  assert limit > 0.25 or ((shares > 0) & (shares < 0.95)).any()
+
+
+def edge_bounds(forest):
+  return forest.edge_offsets[forest.node_offsets]
+
+
+def test_forest_counts_that_nothing_constrains_are_marginals(world):
+  model, bitext = world
+  config = dataclasses.replace(FREE, counts="forest", samples=3)
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  np.testing.assert_allclose(
+    chosen.weights, marginals(forest, forest.edges.augmented), atol=1e-9
+  )
+  assert (chosen.near == 1).all()
+
+
+def test_a_sentence_without_a_near_draw_counts_its_best_derivation(world):
+  """One draw of a flat forest is hardly ever the reference."""
+  model, bitext = world
+  config = dataclasses.replace(
+    FREE,
+    counts="forest",
+    constraint=0.0,
+    samples=1,
+    posterior_scale=1e-6,
+  )
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  missed = np.flatnonzero((chosen.near == 0) & chosen.admissible)
+  assert len(missed) > 1
+  for row in missed:
+    edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
+    assert set(edges) == set(chosen.chosen[row].tolist())
