@@ -54,10 +54,17 @@ _METHODS = (
   "nelder-mead",
   "particle-swarm",
   "lp-mert",
+  "gradient-mert",
   "minibatch-mira",
   "batched-perceptron",
 )
 _FOREST_METHODS = ("risk", "softmax", "softramp2", "xbleu", "kbmira", "ramp2")
+
+
+def _with(method: str, *options: str) -> dict:
+  return {**_SHARED, "tune.method": method, "tune.options": options}
+
+
 ABLATIONS = {
   "untuned": {**_SHARED, "tune.rounds": 0},
   **{name: {**_SHARED, "tune.method": name} for name in _METHODS},
@@ -69,16 +76,12 @@ ABLATIONS = {
     }
     for name in _FOREST_METHODS
   },
-  "perceptron-decayed": {
-    **_SHARED,
-    "tune.method": "perceptron",
-    "tune.options": ("decay=0.99",),
-  },
-  "arow-decayed": {
-    **_SHARED,
-    "tune.method": "arow",
-    "tune.options": ("decay=0.99",),
-  },
+  "mert-walk": _with("mert", "starts=walk", "spread=0.3"),
+  "mert-margin": _with("mert", "margin=0.01"),
+  "mert-l2": _with("mert", "regularizer=l2", "strength=0.02"),
+  "mert-l0": _with("mert", "regularizer=l0", "strength=0.02"),
+  "perceptron-decayed": _with("perceptron", "decay=0.99"),
+  "arow-decayed": _with("arow", "decay=0.99"),
   "kbmira-meteor": {
     **_SHARED,
     "tune.method": "kbmira",

@@ -245,8 +245,12 @@ def configure(method: Method, changes: Mapping[str, str]) -> Method:
 
 def _register_own() -> None:
   """Registers the methods of this package that are no losses."""
-  climb = Method(optimise=mert.optimise, config=mert.MertConfig())
+  climb = Method(optimise=mert.optimise, config=mert.MertConfig(), centred=True)
   register("mert", climb)
+  register(
+    "gradient-mert",
+    dataclasses.replace(climb, config=mert.MertConfig(gradient=True)),
+  )
   register(
     "zero-one", dataclasses.replace(climb, optimise=mert.optimise_zero_one)
   )

@@ -12,6 +12,7 @@ from tests.tune import small_pool
 
 QUICK = {
   "mert": {"restarts": "3"},
+  "gradient-mert": {"restarts": "3"},
   "kbmira": {"cap": "0.1", "passes": "20"},
   "mira": {"cap": "0.1", "passes": "20"},
   "pro": {"draws": "200", "kept": "20", "min_difference": "0.01"},
@@ -118,6 +119,13 @@ WRONG = [
   ("mert", {"variant": "x"}),
   ("mert", {"restarts": "0"}),
   ("mert", {"spread": "nan"}),
+  ("mert", {"starts": "x"}),
+  ("mert", {"margin": "-1"}),
+  ("mert", {"regularizer": "l1"}),
+  ("mert", {"strength": "-1"}),
+  ("gradient-mert", {"metric": "ter"}),
+  ("gradient-mert", {"sharpness": "0"}),
+  ("forest-mert", {"gradient": "true"}),
   ("zero-one", {"metric": "blue"}),
   ("nelder-mead", {"size": "0"}),
   ("particle-swarm", {"inertia": "2"}),

@@ -35,6 +35,14 @@ class ForestMertConfig(mert.MertConfig):
   random_directions: int = 2
   density: float = 50.0
 
+  def __post_init__(self):
+    super().__post_init__()
+    plain = (self.starts, self.margin, self.gradient, self.regularizer)
+    if plain != ("uniform", 0.0, False, "none"):
+      raise InputError(
+        "MERT on forests has no options starts, margin, gradient, regularizer"
+      )
+
 
 class ForestLines:
   """The lines of a pool and of forests along directions."""
