@@ -25,7 +25,7 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run, saved_systems
 from jaxmt.experiment.stages.corpus import Corpus
-from jaxmt.runtime import memory, progress
+from jaxmt.runtime import progress
 from jaxmt.text import raw_text
 
 _WORKDIR = flags.DEFINE_string(
@@ -77,12 +77,13 @@ def main(argv: list[str]) -> None:
   try:
     import uvicorn
 
+    from jaxmt.runtime import compiling
     from jaxmt.serving import application, requests, service
   except ImportError as error:
     raise InputError(
       f"{error.name} is missing: pip install 'jaxmt[serve]'"
     ) from error
-  memory.bound_heap()
+  compiling.bound_heap()
   progress.say("loading")
   served = service.Service(
     model=saved_systems.load(workdir, _SYSTEM.value, store=_STORE.value),
@@ -96,7 +97,7 @@ def main(argv: list[str]) -> None:
   if _WARM.value:
     progress.say("compiling")
     service.warm_up(served, sample, largest=_BATCH.value)
-    memory.return_free()
+    compiling.return_free()
   app = application.make(
     served,
     limits=requests.Limits(bytes=_BYTES.value, seconds=_SECONDS.value),

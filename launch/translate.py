@@ -527,9 +527,9 @@ def main(argv: list[str]) -> None:
   )
   _check_flags()
   from jaxmt.decode import nbest, translate
-  from jaxmt.runtime import memory, parallel
+  from jaxmt.runtime import compiling, parallel
 
-  memory.bound_heap()
+  compiling.bound_heap()
   parallel.initialize(devices=search_flags.DEVICES.value, cache=_CACHE.value)
   lines = files.read_lines(_INPUT.value)
   marks = None

@@ -18,7 +18,7 @@ from jaxmt.decode import translate
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.errors import InputError
-from jaxmt.runtime import memory
+from jaxmt.runtime import compiling
 
 _CORPUS = "cdec-multi30k-de-en"
 _WORDS = 6  # most words a sentence is cut to: many sentences, little time
@@ -42,7 +42,7 @@ def run() -> list[dict[str, object]]:
   lines = (folder / "source.de").read_text().split("\n")[:-1]
   rng = np.random.default_rng(0)
   config = DecodeConfig(search=SearchConfig(beam=3, pop=10, corners=4))
-  memory.bound_heap()
+  compiling.bound_heap()
   rows, done = [], 0
   for step in range(1, _STEPS + 1):
     while done < total * step // _STEPS:

@@ -7,9 +7,9 @@ Algorithms that build derivations share their parts. They keep *items*: int32
 `[I, C + A]`. An item is an edge (column 0) with one item for each of its tails
 (columns C to C + A). The kernels here list the edges of items and spell them.
 
-To compare strings they are not spelt. Every item of the k-best enumeration (see
-`lazy_kbest`) has two polynomial hashes of its words, which follow from those of
-its parts; hash sets tell which strings a node has yielded already.
+To compare strings they are not spelt. Every item of `kbest_lists` has two
+polynomial hashes of its words, which follow from those of its parts; hash sets
+tell which strings a node has yielded already.
 """
 
 import dataclasses

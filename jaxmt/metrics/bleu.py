@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import base, reference_trie
+from jaxmt.metrics import base
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -158,20 +158,20 @@ def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, order, rule, out,
 ):  # fmt: skip
-  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
-  grams = reference_trie.allocate(most * order)
+  most = base.largest_group(ref_offsets, first, low, high, sentences)
+  grams = base.allocate_trie(most * order)
   for group in range(low, high):
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
-    reference_trie.reset(grams, (ref_offsets[end] - ref_offsets[begin]) * order)
+    base.reset_trie(grams, (ref_offsets[end] - ref_offsets[begin]) * order)
     for row in range(begin, end):
-      reference_trie.add_reference(
+      base.add_reference(
         grams, ref_flat, ref_offsets[row], ref_offsets[row + 1], order
       )
     for item in range(starts[group], starts[group + 1]):
       row = rows[item]
       length = offsets[row + 1] - offsets[row]
-      reference_trie.count_matches(
+      base.count_matches(
         grams, flat, offsets[row], offsets[row + 1], order, out[row]
       )
       for n in range(order):

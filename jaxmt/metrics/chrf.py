@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import base, reference_trie
+from jaxmt.metrics import base
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -107,9 +107,9 @@ def _word_ids(spelling, flat, bounds, size, add, out):
       if position < bounds[word, 1]:
         letter = flat[position]
       if add:
-        node = reference_trie.find_or_add(spelling, node, letter)
+        node = base.find_or_add_child(spelling, node, letter)
       else:
-        node = reference_trie.find(keys, nodes, mask, node, letter)
+        node = base.find_child(keys, nodes, mask, node, letter)
         if not node:
           break
     out[word] = node
@@ -170,9 +170,9 @@ def _kernel(
   orders = char_order + word_order
   room = max(_longest(offsets), _longest(ref_offsets))
   most = _longest(ref_offsets)
-  letters = reference_trie.allocate(most * char_order)
-  spelling = reference_trie.allocate(2 * most)
-  grams = reference_trie.allocate(most * word_order)
+  letters = base.allocate_trie(most * char_order)
+  spelling = base.allocate_trie(2 * most)
+  grams = base.allocate_trie(most * word_order)
   text = np.empty(room, np.int32)
   bounds = np.empty((room + 1, 2), np.int64)
   words = np.empty(room + 1, np.int32)
@@ -185,28 +185,28 @@ def _kernel(
     for reference in range(begin, end):
       start, stop = ref_offsets[reference], ref_offsets[reference + 1]
       ref_length = _characters(ref_flat, start, stop, keep_space, text)
-      reference_trie.reset(letters, ref_length * char_order)
-      reference_trie.add_reference(letters, text, zero, ref_length, char_order)
+      base.reset_trie(letters, ref_length * char_order)
+      base.add_reference(letters, text, zero, ref_length, char_order)
       ref_words = 0
       if word_order:
         ref_words = _words(ref_flat, start, stop, bounds)
-        reference_trie.reset(spelling, 2 * (stop - start))
+        base.reset_trie(spelling, 2 * (stop - start))
         _word_ids(spelling, ref_flat, bounds, ref_words, np.bool_(True), words)
-        reference_trie.reset(grams, ref_words * word_order)
-        reference_trie.add_reference(grams, words, zero, ref_words, word_order)
+        base.reset_trie(grams, ref_words * word_order)
+        base.add_reference(grams, words, zero, ref_words, word_order)
       for item in range(starts[group], starts[group + 1]):
         row = rows[item]
         start, stop = offsets[row], offsets[row + 1]
         length = _characters(flat, start, stop, keep_space, text)
         counts[:] = 0
-        reference_trie.count_matches(
+        base.count_matches(
           letters, text, zero, length, char_order, counts[2 * orders :]
         )
         _totals(counts, zero, char_order, length, ref_length, orders)
         if word_order:
           size = _words(flat, start, stop, bounds)
           _word_ids(spelling, flat, bounds, size, np.bool_(False), words)
-          reference_trie.count_matches(
+          base.count_matches(
             grams,
             words,
             zero,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import base, reference_trie
+from jaxmt.metrics import base
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -121,8 +121,8 @@ def _per_kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, out,
 ):  # fmt: skip
-  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
-  words = reference_trie.allocate(most)
+  most = base.largest_group(ref_offsets, first, low, high, sentences)
+  words = base.allocate_trie(most)
   matches = np.zeros(1, np.float64)
   for group in range(low, high):
     begin = first[sentences[group]]
@@ -130,13 +130,13 @@ def _per_kernel(
     total = ref_offsets[end] - ref_offsets[begin]
     for reference in range(begin, end):
       start, stop = ref_offsets[reference], ref_offsets[reference + 1]
-      reference_trie.reset(words, stop - start)
-      reference_trie.add_reference(words, ref_flat, start, stop, 1)
+      base.reset_trie(words, stop - start)
+      base.add_reference(words, ref_flat, start, stop, 1)
       for item in range(starts[group], starts[group + 1]):
         row = rows[item]
         length = offsets[row + 1] - offsets[row]
         matches[0] = 0
-        reference_trie.count_matches(
+        base.count_matches(
           words, flat, offsets[row], offsets[row + 1], 1, matches
         )
         edits = max(length, stop - start) - matches[0]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import base, reference_trie
+from jaxmt.metrics import base
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -45,13 +45,13 @@ def _information(flat, offsets, order):
   out = np.zeros((len(flat), order), np.float64)
   if not len(flat):
     return out
-  grams = reference_trie.allocate(len(flat) * order)
-  reference_trie.reset(grams, len(flat) * order)
+  grams = base.allocate_trie(len(flat) * order)
+  base.reset_trie(grams, len(flat) * order)
   for row in range(len(offsets) - 1):
     for position in range(offsets[row], offsets[row + 1]):
       node = np.int32(0)
       for index in range(position, min(position + order, offsets[row + 1])):
-        node = reference_trie.find_or_add(grams, node, flat[index])
+        node = base.find_or_add_child(grams, node, flat[index])
         grams.counts[node] += 1
   keys, nodes, mask = grams.keys, grams.nodes, grams.state[1]
   counts = grams.counts
@@ -61,9 +61,7 @@ def _information(flat, offsets, order):
       node = np.int32(0)
       for length in range(min(order, offsets[row + 1] - position)):
         context = counts[node]
-        node = reference_trie.find(
-          keys, nodes, mask, node, flat[position + length]
-        )
+        node = base.find_child(keys, nodes, mask, node, flat[position + length])
         out[position, length] = np.log2(context / counts[node])
   return out
 
@@ -86,8 +84,8 @@ def _kernel(
   first, information, out,
 ):  # fmt: skip
   order = information.shape[1]
-  most = reference_trie.largest_group(ref_offsets, first, low, high, sentences)
-  grams = reference_trie.allocate(most * order)
+  most = base.largest_group(ref_offsets, first, low, high, sentences)
+  grams = base.allocate_trie(most * order)
   keys, nodes, state = grams.keys, grams.nodes, grams.state
   limits, counts = grams.limits, grams.counts
   weights = np.zeros(most * order + 1, np.float64)
@@ -95,15 +93,15 @@ def _kernel(
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
     words = ref_offsets[end] - ref_offsets[begin]
-    reference_trie.reset(grams, words * order)
+    base.reset_trie(grams, words * order)
     for row in range(begin, end):
       start, stop = ref_offsets[row], ref_offsets[row + 1]
-      reference_trie.add_reference(grams, ref_flat, start, stop, order)
+      base.add_reference(grams, ref_flat, start, stop, order)
       for position in range(start, stop):
         node = np.int32(0)
         for length in range(min(order, stop - position)):
           token = ref_flat[position + length]
-          node = reference_trie.find(keys, nodes, state[1], node, token)
+          node = base.find_child(keys, nodes, state[1], node, token)
           weights[node] = information[position, length]
     for item in range(starts[group], starts[group + 1]):
       row = rows[item]
@@ -112,7 +110,7 @@ def _kernel(
         node = np.int32(0)
         for length in range(min(order, stop - position)):
           token = flat[position + length]
-          node = reference_trie.find(keys, nodes, state[1], node, token)
+          node = base.find_child(keys, nodes, state[1], node, token)
           if not node:
             break
           if counts[node] < limits[node]:

@@ -5,8 +5,8 @@ from jaxmt import lazy
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
   "checkpoint",
+  "compiling",
   "crew",
-  "memory",
   "peak_memory",
   "parallel",
   "program",

@@ -10,15 +10,17 @@ import numpy as np
 
 from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match import tree_kernel
-from jaxmt.grammar.match.application_heap import (
+from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
+from jaxmt.text.kernels import (
   by_falling_value,
   clear_row,
   copy_row,
+  grown,
+  grown_rows,
   largest,
+  njit,
   offer,
 )
-from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
-from jaxmt.text.kernels import grown, grown_rows, njit
 
 ORDINARY, GLUE, GOAL = 0, 1, 2
 _NONE = -np.inf

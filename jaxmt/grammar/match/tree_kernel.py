@@ -18,15 +18,16 @@ translations are joined in order (Travatar's unknown rules).
 import numpy as np
 
 from jaxmt.grammar.match import source_trie as tries
-from jaxmt.grammar.match.application_heap import (
-  by_falling_value,
-  clear_row,
-  largest,
-  offer,
-)
 from jaxmt.grammar.match.source_trie import TREE
 from jaxmt.grammar.table import CLOSE
-from jaxmt.text.kernels import grown_rows, njit
+from jaxmt.text.kernels import (
+  by_falling_value,
+  clear_row,
+  grown_rows,
+  largest,
+  njit,
+  offer,
+)
 
 ORDINARY, GLUE, GOAL = 0, 1, 2
 UNKNOWN_LABEL = -1

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmt.hypergraph import Forest, prune
-from jaxmt.metrics import base, reference_trie, text
+from jaxmt.metrics import base, text
 from jaxmt.text.kernels import grown, grown_rows, njit
 from jaxmt.text.ragged import row_offsets
 from jaxmt.tune.forests.forest_pool import ForestPool
@@ -185,7 +185,7 @@ class _Ngrams(NamedTuple):
     shorter: the n-gram without its first word.
   """
 
-  trie: reference_trie.ReferenceTrie
+  trie: base.ReferenceTrie
   parent: np.ndarray
   word: np.ndarray
   depth: np.ndarray
@@ -197,8 +197,8 @@ def _make_ngrams(flat, offsets, low, high):
   """The n-grams of the references `low` to `high`."""
   tokens = offsets[high] - offsets[low]
   room = ORDER * max(tokens, 1)
-  trie = reference_trie.allocate(room)
-  reference_trie.reset(trie, room)
+  trie = base.allocate_trie(room)
+  base.reset_trie(trie, room)
   parent = np.zeros(room + 1, np.int32)
   word = np.zeros(room + 1, np.int32)
   depth = np.zeros(room + 1, np.int32)
@@ -209,9 +209,9 @@ def _make_ngrams(flat, offsets, low, high):
         node, above, link = np.int32(0), np.int32(0), np.int32(0)
         for place in range(start, start + size):
           above = node
-          node = reference_trie.find_or_add(trie, above, flat[place])
+          node = base.find_or_add_child(trie, above, flat[place])
           if place > start:
-            link = reference_trie.find_or_add(trie, link, flat[place])
+            link = base.find_or_add_child(trie, link, flat[place])
         parent[node], word[node] = above, flat[start + size - 1]
         depth[node], shorter[node] = size, link
   return _Ngrams(trie, parent, word, depth, shorter)
@@ -221,7 +221,7 @@ def _make_ngrams(flat, offsets, low, high):
 def _longer(ngrams, node, token):
   """The n-gram with one more word, 0 if no reference has it."""
   trie = ngrams.trie
-  return reference_trie.find(trie.keys, trie.nodes, trie.state[1], node, token)
+  return base.find_child(trie.keys, trie.nodes, trie.state[1], node, token)
 
 
 @njit
