@@ -1,6 +1,6 @@
 """Decoding with the search of the model: charts, or stacks of phrases."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from jax.sharding import Mesh
@@ -42,6 +42,13 @@ def decode(
   return chart_decoder.decode(
     model, source, augmentation=augmentation, references=references, **common
   )
+
+
+def search_of(model: Model) -> tuple[Callable[..., Any], Callable[..., Forest]]:
+  """Returns `decode` and `forest` of the model's search, chosen once."""
+  if model.order is not None:
+    return phrase_decoder.decode, stack_forest.extract
+  return chart_decoder.decode, beam_forest.extract
 
 
 def forest(model: Model, part: AnyResult) -> Forest:

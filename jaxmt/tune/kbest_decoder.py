@@ -12,7 +12,7 @@ unigrams, bigrams, trigrams        of the target: they only re-rank a list,
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,7 +160,10 @@ def make_decode(
   rule_features, orders = split_templates(templates)
   model = models.with_templates(model, rule_features)
   searching = dataclasses.replace(config.search, forest=True)
+  decode, forest = decoding.search_of(model)
   return KBestDecoder(
+    decode=decode,
+    forest=forest,
     model=model,
     source=models.make_source(model, lines, spans=spans),
     parameters=models.device_parameters(model),
@@ -178,6 +181,8 @@ class KBestDecoder:
   """The decoder of a tuning loop; see `make_decode` and `loop.Decode`.
 
   Attributes:
+    decode: decodes sentences, part by part (`decoding.search_of`).
+    forest: the forest of such a part.
     model: rules, language model and sparse features.
     source: all sentences.
     parameters: of the stateful features, on the device.
@@ -189,6 +194,8 @@ class KBestDecoder:
     density: edges of forests for each source word; None: no forests.
   """
 
+  decode: Callable[..., Any]
+  forest: Callable[..., Forest]
   model: Model
   source: Source
   parameters: tuple[Any, ...]
@@ -207,7 +214,7 @@ class KBestDecoder:
     chosen = models.select_source(self.source, numbers)
     lists = [_no_lists(model)]
     forests = []
-    for batch in decoding.decode(
+    for batch in self.decode(
       model,
       chosen,
       config=self.config,
@@ -215,7 +222,7 @@ class KBestDecoder:
       mesh=self.mesh,
     ):
       for part in batch:
-        forest = decoding.forest(model, part)
+        forest = self.forest(model, part)
         lists.append(
           _lists(model, part, forest, size=self.size, unique=self.unique)
         )

@@ -25,7 +25,13 @@ from jaxmt.runtime.checkpoint import Store
 from jaxmt.tune import methods
 from jaxmt.tune.learning import LearnerMemory
 from jaxmt.tune.methods import Method
-from jaxmt.tune.pool import find_metric, make_pool, pool_score, with_statistics
+from jaxmt.tune.pool import (
+  Measure,
+  find_metric,
+  make_measure,
+  make_pool,
+  pool_score,
+)
 
 Weights = Mapping[str, float]
 # (weights, numbers of n sentences) -> n lists in that order, best first.
@@ -125,8 +131,13 @@ def run(
     The last state; `best_weights` are the result.
   """
   method = methods.exploring(method)
+  judge = _Judge(
+    references=references,
+    metric=config.metric,
+    measure=make_measure(references, config.metric),
+  )
   while not state.finished:
-    state = _one_round(decode, references, method, state, config, seed)
+    state = _one_round(decode, judge, method, state, config, seed)
     on_round(state)
   return state
 
@@ -141,15 +152,60 @@ def _round_seed(seed: int, number: int, part: int = 0) -> int:
   return int(np.random.SeedSequence([seed, number, part]).generate_state(1)[0])
 
 
-def _one_round(decode, references, method, state, config, seed) -> LoopState:
-  everything = np.arange(len(references))
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Judge:
+  """The references and what candidates are measured by.
+
+  Attributes:
+    references: for each of B sentences its references.
+    metric: its name.
+    measure: statistics of candidates against the references.
+  """
+
+  references: text.ReferenceLines
+  metric: str
+  measure: Measure
+
+  def first(self, lists: CandidateLists) -> tuple[dict[str, Any], float]:
+    """Scores the first candidate of each sentence: `(record, score)`."""
+    kind, size = find_metric(self.metric), len(self.references)
+    _, first = np.unique(lists.sentence, return_index=True)
+    lines = [""] * size
+    for row in first.tolist():
+      lines[int(lists.sentence[row])] = lists.lines[row]
+    statistics = self.measure(lines, np.arange(size))
+    value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
+    words = sum(len(line.split()) for line in lines)
+    expected = sum(len((refs[0] or "").split()) for refs in self.references)
+    record: dict[str, Any] = {"score": value}
+    record["length_ratio"] = words / max(1, expected)
+    return record, value if kind.higher_is_better else -value
+
+  def measured(
+    self, pool: CandidateLists, numbers: np.ndarray
+  ) -> CandidateLists:
+    """Returns the pool with statistics; its sentences have these numbers."""
+    statistics = self.measure(pool.lines, numbers[pool.sentence])
+    forests = pool.forests
+    if forests is not None:
+      forests = forests.bind([self.references[n] for n in numbers.tolist()])
+    return dataclasses.replace(
+      pool,
+      statistics={**pool.statistics, self.metric: statistics},
+      forests=forests,
+    )
+
+
+def _one_round(decode, judge, method, state, config, seed) -> LoopState:
+  everything = np.arange(len(judge.references))
   lists = decode(state.weights, everything)
-  record, score = _judge(lists, references, config.metric)
+  record, score = judge.first(lists)
   best_weights, best_score = state.best_weights, state.best_score
   improved = score > best_score
   if improved:
     best_weights, best_score = dict(state.weights), score
-  pool, known = _pooled(state.candidates, lists, references, config)
+  pool, known = _pooled(state.candidates, lists, config)
+  pool = judge.measured(pool, everything)
   record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
   record["features"] = len(pool.names)
   record["nonzero"] = sum(value != 0 for value in state.weights.values())
@@ -162,7 +218,7 @@ def _one_round(decode, references, method, state, config, seed) -> LoopState:
   finished = state.round >= config.rounds or enough or stuck
   if not finished:
     if config.batch_size:
-      memory = _online(decode, references, method, state, config, seed)
+      memory = _online(decode, judge, method, state, config, seed)
       weights = memory.average
     else:
       round_seed = _round_seed(seed, state.round)
@@ -202,27 +258,7 @@ def _idle(history) -> int:
   return history[-1]["idle"] if history else 0
 
 
-def _judge(lists, references, metric) -> tuple[dict[str, Any], float]:
-  """Scores the first candidate of each sentence: `(record, score)`."""
-  kind = find_metric(metric)
-  _, first = np.unique(lists.sentence, return_index=True)
-  lines = [""] * len(references)
-  for row in first.tolist():
-    lines[int(lists.sentence[row])] = lists.lines[row]
-  known = text.encode_references(references, unit=kind.unit)
-  statistics = kind.statistics(
-    kind.prepare(known.references),
-    known.encode(lines),
-    np.arange(len(references)),
-  )
-  value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
-  words = sum(len(line.split()) for line in lines)
-  ratio = words / max(1, sum(len(refs[0].split()) for refs in references))
-  record: dict[str, Any] = {"score": value, "length_ratio": ratio}
-  return record, value if kind.higher_is_better else -value
-
-
-def _pooled(earlier, lists, references, config):
+def _pooled(earlier, lists, config):
   """The pool of this round and how many of it were known before."""
   if earlier is None or not config.merge:
     pool, known = make_pool(lists), 0
@@ -231,7 +267,7 @@ def _pooled(earlier, lists, references, config):
     pool = make_pool(candidate_lists.concatenate([earlier, lists]))
     # Forests are those of this round; earlier rounds stay as candidates.
     pool = dataclasses.replace(pool, forests=lists.forests)
-  return with_statistics(pool, references, [config.metric]), known
+  return pool, known
 
 
 def _optimised(method, pool, weights, initial, seed):
@@ -253,16 +289,14 @@ def _optimised(method, pool, weights, initial, seed):
   return result, details
 
 
-def _online(decode, references, method, state, config, seed) -> LearnerMemory:
+def _online(decode, judge, method, state, config, seed) -> LearnerMemory:
   """Goes through all sentences once, in batches; what is known then."""
   rng = np.random.default_rng(_round_seed(seed, state.round))
-  order = rng.permutation(len(references))
+  order = rng.permutation(len(judge.references))
   memory = state.memory or LearnerMemory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])
-    pool = make_pool(decode(memory.weights, batch))
-    refs = [references[number] for number in batch.tolist()]
-    pool = with_statistics(pool, refs, [config.metric])
+    pool = judge.measured(make_pool(decode(memory.weights, batch)), batch)
     part_seed = _round_seed(seed, state.round, part + 1)
     memory = _learnt(method, pool, memory, state.initial, config, part_seed)
   return memory

@@ -5,7 +5,7 @@ features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import selection, sparse
 from jaxmt.metrics import base, links, registry, text
-from jaxmt.text import scan
 from jaxmt.text.kernels import njit
 
 # With more features than this, only those that are named or common are dense.
@@ -97,10 +96,9 @@ def _parts(rows: sparse.SparseRows):
 
 def _intern_lines(lines: Sequence[str]) -> np.ndarray:
   """Equal lines get equal ids; int32 `[N]`."""
-  data = scan.join_lines(lines)
-  ends = np.flatnonzero(data == scan.NEWLINE)
-  starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])[: len(ends)]
-  return scan.intern_spans(data, starts, ends)[0]
+  index: dict[str, int] = {}
+  ids = (index.setdefault(line, len(index)) for line in lines)
+  return np.fromiter(ids, np.int32, len(lines))
 
 
 @njit
@@ -199,6 +197,30 @@ def find_metric(name: str) -> base.Metric:
   """Returns a metric by name: of text, sums of several, links, `ZERO_ONE`."""
   others = {ZERO_ONE.name: ZERO_ONE, **links.METRICS}
   return others[name] if name in others else registry.find(name)
+
+
+# (lines, the sentence of each) -> statistics `[N, S]`
+Measure = Callable[[Sequence[str], np.ndarray], np.ndarray]
+
+
+def make_measure(references: text.ReferenceLines, metric: str) -> Measure:
+  """Returns the statistics of a metric as a function of candidates.
+
+  References are read here, once for all rounds of a tuning loop.
+
+  Args:
+    references: for each of B sentences its references, tokenised like the
+      candidates.
+    metric: a name that `find_metric` knows.
+  """
+  kind = find_metric(metric)
+  known = text.encode_references(references, unit=kind.unit)
+  prepared = kind.prepare(known.references)
+
+  def measure(lines, sentence):
+    return kind.statistics(prepared, known.encode(lines), sentence)
+
+  return measure
 
 
 def with_statistics(
