@@ -1,7 +1,7 @@
 """Decoding with the search of the model: charts, or stacks of phrases."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jax.sharding import Mesh
 
@@ -10,13 +10,26 @@ from jaxmt.decode.chart import decoder as chart_decoder
 from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.model import Model, Source
-from jaxmt.decode.phrase import decoder as phrase_decoder
-from jaxmt.decode.phrase import stack_forest
-from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
 
-AnyResult = Result | PhraseResult
+if TYPE_CHECKING:
+  from jaxmt.decode.phrase.decoder import PhraseResult
+
+AnyResult: TypeAlias = "Result | PhraseResult"
+
+
+def search_of(model: Model) -> tuple[Callable[..., Any], Callable[..., Forest]]:
+  """Returns the model's search and what makes forests of its results.
+
+  They are `chart.decoder.decode` and `beam_forest.extract`, or the same of
+  `phrase`, which is loaded only if it is needed.
+  """
+  if model.order is None:
+    return chart_decoder.decode, beam_forest.extract
+  from jaxmt.decode.phrase import decoder, stack_forest
+
+  return decoder.decode, stack_forest.extract
 
 
 def decode(
@@ -34,25 +47,17 @@ def decode(
   Raises:
     InputError: for an augmented search of a phrase-based model.
   """
-  common = {"config": config, "mesh": mesh, "parameters": parameters}
-  if model.order is not None:
-    if augmentation is not None:
-      raise InputError("phrase-based models have no augmented search")
-    return phrase_decoder.decode(model, source, **common)
-  return chart_decoder.decode(
-    model, source, augmentation=augmentation, references=references, **common
+  more: dict[str, Any] = {}
+  if model.order is None:
+    more = {"augmentation": augmentation, "references": references}
+  elif augmentation is not None:
+    raise InputError("phrase-based models have no augmented search")
+  run, _ = search_of(model)
+  return run(
+    model, source, config=config, mesh=mesh, parameters=parameters, **more
   )
-
-
-def search_of(model: Model) -> tuple[Callable[..., Any], Callable[..., Forest]]:
-  """Returns `decode` and `forest` of the model's search, chosen once."""
-  if model.order is not None:
-    return phrase_decoder.decode, stack_forest.extract
-  return chart_decoder.decode, beam_forest.extract
 
 
 def forest(model: Model, part: AnyResult) -> Forest:
   """Returns the forests of a part of a decoded text."""
-  if isinstance(part, PhraseResult):
-    return stack_forest.extract(model, part)
-  return beam_forest.extract(model, part)
+  return search_of(model)[1](model, part)

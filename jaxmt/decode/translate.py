@@ -15,7 +15,6 @@ from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source, make_source, select_source
-from jaxmt.decode.phrase import decoder as phrase_decoder
 from jaxmt.decode.phrase.markup import Marks
 from jaxmt.errors import InputError
 from jaxmt.features import rule_templates, selection
@@ -224,6 +223,8 @@ def _exact_phrases(
   model: Model, source: Source, pieces: Pieces, limit: int, derivations: str
 ) -> list[Translation | None]:
   """The same of a phrase-based model; `limit` counts candidates of a stack."""
+  from jaxmt.decode.phrase import decoder as phrase_decoder  # seldom needed
+
   out: list[Translation | None] = []
   for row in range(len(source)):
     one = select_source(source, np.array([row]))

@@ -21,7 +21,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from jaxmt.errors import InputError
 from jaxmt.features.base import RuleInputs, RuleSides, StatefulFeature, Values
@@ -152,6 +151,8 @@ def loss(
 @functools.partial(jax.jit, static_argnames=("steps",))
 def _minimise(theta, ids, inverted, weight, l2, *, steps):
   """Runs L-BFGS; returns θ and the loss."""
+  import optax  # slow to load, and only training needs it
+
   value = functools.partial(
     loss, ids=ids, inverted=inverted, weight=weight, l2=l2
   )
