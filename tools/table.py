@@ -42,6 +42,12 @@ _SYSTEM = flags.DEFINE_string(
 
 
 _LEVELS = (0.05, 0.01)
+# What trained systems report of the beam, see `jaxmt.train.beam_diagnosis`.
+_BEAM = {
+  "beam loss": "beam_loss",
+  "changed": "beam_changes",
+  "beyond k": "beyond_beam",
+}
 _LEGEND = "*, ** better than the baseline, -, -- worse: p < 0.05, p < 0.01"
 
 
@@ -107,6 +113,10 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
     shown[name] = text
   if (fallback := _fallback(outcome)) is not None:
     shown[layouts.FALLBACK] = layouts.percent(fallback)
+  for label, name in _BEAM.items():
+    values = [one[name] for one in outcome.measures if name in one]
+    if values:
+      shown[label] = f"{statistics.mean(values):.3g}"
   if all("seconds" in measures for measures in outcome.measures):
     seconds = [measures["seconds"] for measures in outcome.measures]
     shown["seconds"] = f"{statistics.mean(seconds):.1f}"

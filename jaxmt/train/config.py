@@ -37,8 +37,10 @@ class ThetaConfig:
     goodness: "bleu" is equation (11); any other is a sentence metric of
       `jaxmt.metrics.registry`.
     scale: weights are multiplied so that the weight of the language model's
-      ln p becomes this; 0 leaves them. Tuners like MERT do not determine the
-      scale, but the losses and the posteriors depend on it.
+      ln p becomes this; 0 leaves them as tuned. Tuners like MERT do not
+      determine the scale, but α1, α2 and the posteriors are relative to it: the
+      same α2 weighs twice as much if all weights are half as large. The paper
+      does not say what its scale was.
     constraint: a derivation is used if its words' edit distance to the
       reference is at most this share of the reference's words.
     iterations: I of figure 5.
@@ -60,12 +62,16 @@ class ThetaConfig:
       decoded with, "singletons" forbids rules that only it has (a word no
       other sentence has can still be translated, as a last resort), "none"
       does neither. Derivations that must reach the reference do without rules
-      that only the sentence has, in both.
+      that only the sentence has, in both. All are of rules: the language model
+      keeps the sentence unless it is of other text (`lm.bitext`).
     searn_weight: share of what the search finds, in "searn".
     train_beam: hypotheses per cell in training; well over k + margin.
     train_pop: candidates scored per cell in training.
     state: "lm" merges hypotheses as decoding does; "accumulators" only if
       they match the reference alike too, which is exact and slow.
+    diagnose: every n-th batch is searched again without the beam loss and
+      without any, to tell what the beam loss does (`beam_diagnosis`); 0 for
+      none. Makes no difference to θ.
     shard: sentences decoded and saved together.
     workers: shards worked on at a time.
     batch_cells: cells searched together.
@@ -92,6 +98,7 @@ class ThetaConfig:
   train_beam: int = 100
   train_pop: int = 250
   state: str = "lm"
+  diagnose: int = 10
   shard: int = 128
   workers: int = dataclasses.field(default=2, metadata={"matters": False})
   batch_cells: int = 4096
@@ -133,6 +140,7 @@ def check(config: ThetaConfig) -> None:
     "constraint",
     "alpha",
     "scale",
+    "diagnose",
   ):
     if not 0 <= getattr(config, name) < math.inf:
       raise ValueError(f"{name} must be finite and not negative")

@@ -31,12 +31,23 @@ from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.runtime import parallel
 from jaxmt.runtime import runner as runner_lib
+from jaxmt.train import (
+  beam_diagnosis,
+  leave_one_out,
+  shard_counting,
+  shard_store,
+)
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import leave_one_out, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.leave_one_out import HeldOut
-from jaxmt.train.shard_counting import Counted, Shard, TrainingBitext, Work
+from jaxmt.train.shard_counting import (
+  COLUMNS,
+  Counted,
+  Shard,
+  TrainingBitext,
+  Work,
+)
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.theta import scaled, theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
@@ -121,6 +132,7 @@ def _prepare(
     span=model.limits.span,
     cells=config.batch_cells - search.tile - 1,  # what a chart has besides
     size=config.shard,
+    diagnose=config.diagnose,
   )
   resources = options.resources
   return Training(
@@ -355,9 +367,9 @@ def _drop_shards(training: Training, number: int) -> None:
 
 
 def _reduce(counted, shards, work: Work, resources: Resources):
-  """Sums counts `[R]`; collects the values of all sentences, `[N, 6]`."""
+  """Sums counts `[R]`; collects the values of all sentences, `[N, V + 2]`."""
   sums = np.zeros(len(work.model.table), np.int64)
-  values = np.zeros((len(work.bitext), 6))
+  values = np.zeros((len(work.bitext), len(COLUMNS) + 2))
   for shard, one in zip(shards, counted, strict=True):
     counts_lib.add(sums, one.made)
     flags = np.stack([one.admissible, one.derived], axis=1)
@@ -378,10 +390,10 @@ def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
 
   Args:
     values: for each sentence the columns of `Counted.values`, then whether it
-      had an admissible derivation and any derivation at all, `[N, 6]`.
+      had an admissible derivation and any derivation at all, `[N, V + 2]`.
     sums: counts of the rules in units, int64 `[R]`.
   """
-  admissible, derived = values[:, 4] > 0, values[:, 5] > 0
+  admissible, derived = values[:, -2] > 0, values[:, -1] > 0
   mean = lambda column, rows: (
     round(float(np.mean(values[rows, column])), 6) if rows.any() else None
   )
@@ -399,6 +411,7 @@ def describe(values: np.ndarray, sums: np.ndarray) -> dict[str, Any]:
     "augmented_score": mean(2, admissible),
     "rules_per_sentence": mean(3, np.ones(len(values), bool)),
     "rules_used": int(np.sum(sums > 0)),
+    **beam_diagnosis.record(lambda name: values[:, COLUMNS.index(name)]),
   }
 
 

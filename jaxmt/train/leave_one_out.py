@@ -1,4 +1,7 @@
-"""Decoding a training sentence as if it had not been in the corpus.
+"""Decoding a training sentence without its own counts in θ.
+
+Only θ is as if the sentence had not been in the corpus. The language model
+still knows its target side, unless it was estimated from other text.
 
 A rule that a sentence itself gave is more probable than it would be elsewhere,
 and rules nothing else supports make memorising look good. Matching is done

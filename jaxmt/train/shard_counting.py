@@ -14,16 +14,22 @@ from jax.sharding import Mesh
 
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest, decoder, search
-from jaxmt.decode.chart.accumulators import AugmentInputs
+from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.decoder import Prepared, Result
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.hypergraph import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
+from jaxmt.train import (
+  beam_diagnosis,
+  derivation_losses,
+  edge_selection,
+  leave_one_out,
+)
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import edge_selection, leave_one_out
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.edge_selection import Selection
@@ -84,11 +90,14 @@ class Shard:
     batches: sentence numbers of each batch.
     own: what each of the sentences gave to the counts of the θ in use, in the
       order of the batches; None if nothing is left out.
+    diagnosed: places of the batches that are searched again to tell what the
+      beam loss does (`beam_diagnosis`).
   """
 
   number: int
   batches: tuple[np.ndarray, ...]
   own: Contributions | None = None
+  diagnosed: tuple[int, ...] = ()
 
   @property
   def rows(self) -> np.ndarray:
@@ -97,7 +106,7 @@ class Shard:
 
 
 def make_shards(
-  lengths: np.ndarray, *, span: int, cells: int, size: int
+  lengths: np.ndarray, *, span: int, cells: int, size: int, diagnose: int = 0
 ) -> list[Shard]:
   """Packs sentences into batches by length, and batches into shards.
 
@@ -108,21 +117,48 @@ def make_shards(
     span: longest Hiero span.
     cells: most chart cells of a batch.
     size: a shard is full when it has this many sentences.
+    diagnose: every n-th batch is diagnosed; 0 for none.
   """
   shards: list[Shard] = []
   batches: list[np.ndarray] = []
+  diagnosed: list[int] = []
   counts = decoder.count_cells(np.asarray(lengths), span)
   total, most = int(counts.sum()), int(counts.max(initial=1))
   number = -(-total // max(cells - most, most, 1)) or 1
   even = min(-(-total // number) + most, max(cells, most))
   packed = decoder.make_batches(counts, cells=even)
   for place, (batch,) in enumerate(packed):
+    if diagnose and place % diagnose == min(diagnose, len(packed)) // 2:
+      diagnosed.append(len(batches))
     batches.append(batch)
     full = sum(map(len, batches)) >= size
     if full or place == len(packed) - 1:
-      shards.append(Shard(number=len(shards), batches=tuple(batches)))
-      batches = []
+      shards.append(
+        Shard(
+          number=len(shards),
+          batches=tuple(batches),
+          diagnosed=tuple(diagnosed),
+        )
+      )
+      batches, diagnosed = [], []
   return shards
+
+
+_FREE = 1e6  # a constraint that no derivation breaks
+
+# What is known of every sentence of a shard; see `Counted.values`.
+COLUMNS = (
+  "searched",
+  "model",
+  "augmented",
+  "rules",
+  "beam loss",
+  "near",
+  "diagnosed",
+  "changed",
+  *(f"rank {name}" for name in beam_diagnosis.BINS),
+  *(f"plain {name}" for name in beam_diagnosis.BINS),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,9 +168,9 @@ class Counted:
   Attributes:
     made: contributions, one row for each sentence of the shard in the order of
       its batches; or one row for the whole shard.
-    values: one row for each sentence: best model score in the forest, model
-      score and augmented score of what was chosen (nan if nothing was), rules
-      counted, float64 `[B, 4]`.
+    values: one row for each sentence, float64 `[B, len(COLUMNS)]`: best model
+      score in the forest, model score and augmented score of what was chosen
+      (nan if nothing was), rules counted, then what `beam_diagnosis` reports.
     admissible: sentences with an admissible derivation, bool `[B]`.
     derived: sentences with any derivation, bool `[B]`.
   """
@@ -214,9 +250,15 @@ def run(
   parameters: tuple[Any, ...] | None = None,
   inputs: tuple[AugmentInputs, ...] | None = None,
   mesh: Mesh | None = None,
+  augmentation: Augmentation | None = None,
 ) -> list[Result]:
-  """Searches prepared batches, augmented if `inputs` are given."""
-  added = None if inputs is None else work.method.search(work.config)
+  """Searches prepared batches, augmented if `inputs` are given.
+
+  By the method's augmentation, unless another one is given.
+  """
+  added = None
+  if inputs is not None:
+    added = augmentation or work.method.search(work.config)
   beams = decoder.run_search(
     prepared,
     work.model,
@@ -227,6 +269,24 @@ def run(
     augmentation=added,
   )
   return decoder.results(parts, prepared, beams)
+
+
+def _reduced(work: Work) -> Work:
+  """Returns the work without the beam loss."""
+  config = dataclasses.replace(work.config, alpha1=0.0)
+  return dataclasses.replace(work, config=config)
+
+
+def _reduced_searches(work: Work) -> tuple[Augmentation, Augmentation]:
+  """Returns the search without the beam loss, and the one without any.
+
+  Both are the same program as the search with losses.
+  """
+  full = work.method.search(work.config)
+  if full is None:
+    raise ValueError("the search adds no losses")
+  plain = dataclasses.replace(full, parameters=(0.0,) * len(full.parameters))
+  return work.method.search(_reduced(work).config) or plain, plain
 
 
 def count(
@@ -251,30 +311,80 @@ def count(
       words = work.bitext.source.ids.lengths[rows[lost]]
       instead = counts_lib.scaled(instead, np.where(used > 0, used, words))
     made = counts_lib.replace(made, np.flatnonzero(lost), instead)
+  values = np.zeros((len(rows), len(COLUMNS)))
+  ranks = beam_diagnosis.node_ranks(forest, chosen.chosen)
+  beam = derivation_losses.derivation_beam_loss(
+    ranks,
+    k=work.config.k,
+    margin=work.config.margin,
+    cost=work.config.cost,
+  )
+  for name, column in (
+    ("searched", chosen.searched),
+    ("model", chosen.model),
+    ("augmented", chosen.augmented),
+    ("rules", counts_lib.masses(made)),
+    ("beam loss", np.where(ranks.lengths > 0, beam, np.nan)),
+    ("near", chosen.near),
+  ):
+    values[:, COLUMNS.index(name)] = column
+  first = COLUMNS.index(f"rank {beam_diagnosis.BINS[0]}")
+  values[:, first : first + len(beam_diagnosis.BINS)] = (
+    beam_diagnosis.histograms(ranks)
+  )
   return Counted(
     made=made,
-    values=np.stack(
-      [
-        chosen.searched,
-        chosen.model,
-        chosen.augmented,
-        counts_lib.masses(made),
-      ],
-      axis=1,
-    ),
+    values=values,
     admissible=chosen.admissible,
     derived=np.diff(forest.node_offsets) > 0,
   )
 
 
-def count_batch(work: Work, result: Result) -> Counted:
-  """Extracts the forests of a searched batch, selects and counts."""
+def select_batch(work: Work, result: Result) -> tuple[Forest, Selection]:
+  """Extracts the forests of a searched batch and selects from them."""
   forest = beam_forest.extract(work.model, result)
   references = ragged.select(work.bitext.references, result.rows)
   chosen = work.method.select(
     work.model, result.source, forest, references, work.config
   )
-  return count(work, result.rows, forest, chosen)
+  return forest, chosen
+
+
+def count_batch(
+  work: Work, result: Result, again: tuple[Result, Result] | None = None
+) -> Counted:
+  """Extracts the forests of a searched batch, selects and counts.
+
+  Args:
+    work: everything but the search.
+    result: the search.
+    again: searches of the same batch without the beam loss and without any
+      loss, if it is to be diagnosed.
+  """
+  forest, chosen = select_batch(work, result)
+  counted = count(work, result.rows, forest, chosen)
+  if again is None:
+    return counted
+  unbeamed, decoded = again
+  # Draws would add noise: forest counts are compared without the constraint.
+  config = work.config
+  if config.counts == "forest":
+    config = dataclasses.replace(config, constraint=_FREE)
+  one = dataclasses.replace(work, config=config)
+  two = _reduced(one)
+  with_loss = count(one, result.rows, *select_batch(one, result))
+  without = count(two, unbeamed.rows, *select_batch(two, unbeamed))
+  ranks = beam_diagnosis.plain_ranks(work.model, forest, chosen.chosen, decoded)
+  values = counted.values
+  values[:, COLUMNS.index("diagnosed")] = counts_lib.masses(with_loss.made)
+  values[:, COLUMNS.index("changed")] = (
+    beam_diagnosis.changed(with_loss.made, without.made) / COUNT_UNIT
+  )
+  first = COLUMNS.index(f"plain {beam_diagnosis.BINS[0]}")
+  values[:, first : first + len(beam_diagnosis.BINS)] = (
+    beam_diagnosis.histograms(ranks)
+  )
+  return counted
 
 
 def count_shard(
@@ -314,7 +424,28 @@ def count_shard(
     results = run(
       work, parts, prepared, parameters=parameters, inputs=added, mesh=mesh
     )
-    counted += [count_batch(work, one) for one in results if len(one.rows)]
+    again: list[Any] = [None] * len(results)
+    wanted = [place for place in shard.diagnosed if 0 <= place - first < width]
+    if added is not None and wanted:
+      others = [
+        run(
+          work,
+          parts,
+          prepared,
+          parameters=parameters,
+          inputs=added,
+          mesh=mesh,
+          augmentation=augmentation,
+        )
+        for augmentation in _reduced_searches(work)
+      ]
+      for place in wanted:
+        again[place - first] = tuple(one[place - first] for one in others)
+    counted += [
+      count_batch(work, one, two)
+      for one, two in zip(results, again, strict=True)
+      if len(one.rows)
+    ]
   return gather(counted, per_sentence=work.per_sentence)
 
 
@@ -326,7 +457,9 @@ def gather(parts: list[Counted], *, per_sentence: bool) -> Counted:
   empty = np.zeros(0, np.bool_)
   return Counted(
     made=made,
-    values=np.concatenate([np.zeros((0, 4)), *(p.values for p in parts)]),
+    values=np.concatenate(
+      [np.zeros((0, len(COLUMNS))), *(p.values for p in parts)]
+    ),
     admissible=np.concatenate([empty, *(p.admissible for p in parts)]),
     derived=np.concatenate([empty, *(p.derived for p in parts)]),
   )

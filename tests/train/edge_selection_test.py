@@ -16,7 +16,12 @@ from jaxmt.hypergraph import (
   sum_values,
   viterbi,
 )
-from jaxmt.train import derivation_losses, edge_selection
+from jaxmt.train import (
+  beam_diagnosis,
+  derivation_losses,
+  edge_selection,
+  explain,
+)
 from jaxmt.train.config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
@@ -469,3 +474,47 @@ def test_a_sentence_without_a_near_draw_counts_its_best_derivation(world):
   for row in missed:
     edges = np.flatnonzero(chosen.weights * in_sentence(forest, row))
     assert set(edges) == set(chosen.chosen[row].tolist())
+
+
+def test_chosen_parts_have_the_plain_decoder_s_ranks(world):
+  """Without losses the augmented search ranks as the plain decoder does.
+
+  With them, a state is represented by its best derivation by augmented score:
+  its parts can rank otherwise than in the plain decoder, but rarely do.
+  """
+  model, bitext = world
+  plain = dataclasses.replace(FREE, alpha1=0.0, alpha2=0.0)
+  config = dataclasses.replace(FREE, counts="viterbi", alpha1=0.3, alpha2=2.0)
+  result, forest = tiny.forests(model, bitext, config)
+  chosen = edge_selection.select(
+    model, result.source, forest, bitext.references, config
+  )
+  decoded, _ = tiny.forests(model, bitext, plain)
+  ranks = beam_diagnosis.plain_ranks(model, forest, chosen.chosen, decoded)
+  own = beam_diagnosis.node_ranks(forest, chosen.chosen)
+  assert ranks.lengths.tolist() == own.lengths.tolist()
+  assert np.mean(ranks.flat == own.flat) > 0.8
+  # By hand: scores of the plain decoder's beams that are better.
+  cells = explain.cells_by_span(decoded)
+  for row in range(len(bitext)):
+    below = beam_diagnosis.below_root(forest, chosen.chosen)[row]
+    for edge, rank in zip(below, ranks[row], strict=True):
+      node = forest.heads[edge]
+      rule = forest.edges.rule[edge]
+      glue = rule < len(model.table) and model.table.kind[rule] == Kind.GLUE
+      span = (forest.nodes.begin[node], forest.nodes.end[node])
+      cell = cells[row, *map(int, span), GLUE if glue else ORDINARY]
+      score = forest.score[subtree(forest, chosen.chosen[row], node)].sum()
+      there = decoded.beams.score[cell]
+      assert rank == 1 + np.sum(there > score + 1e-4)
+
+
+def subtree(forest, edges, node):
+  """Edges of a derivation at and below a node."""
+  by_head = {int(forest.heads[edge]): int(edge) for edge in edges}
+  out, waiting = [], [int(node)]
+  while waiting:
+    edge = by_head[waiting.pop()]
+    out.append(edge)
+    waiting += [int(t) for t in forest.tails[edge] if t >= 0]
+  return out

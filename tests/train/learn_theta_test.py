@@ -21,7 +21,7 @@ from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import learn_theta, methods, theta
+from jaxmt.train import learn_theta, methods, shard_counting, theta
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.training import PreviousEpoch, Resources, RunOptions
@@ -95,14 +95,41 @@ def test_no_selected_derivation_beats_the_best_of_the_search():
 
 
 def test_fallback_mass_is_a_share_of_the_counts():
-  values = np.zeros((4, 6))
+  values = np.zeros((4, len(shard_counting.COLUMNS) + 2))
   values[:, 3] = [2, 3, 4, 1]  # rules counted
-  values[:, 4] = [1, 0, 1, 0]  # admissible
+  values[:, -2] = [1, 0, 1, 0]  # admissible
   record = learn_theta.describe(values, np.ones(3, np.int64))
   assert record["fallback_mass_share"] == 0.4
   values[:, 3] = 0
   record = learn_theta.describe(values, np.zeros(3, np.int64))
   assert record["fallback_mass_share"] == 0.0
+
+
+def test_records_tell_what_the_beam_loss_does(learned):
+  """A narrow beam of 3: its loss is there, and moves counts."""
+  for record in learned.history:
+    assert record["diagnosed"] > 0
+    assert 0 <= record["beam_changes"] <= 1
+    assert sum(record["ranks"].values()) > sum(record["plain_ranks"].values())
+    assert sum(record["plain_ranks"].values()) > 0
+    assert 0 <= record["near_share"] <= 1
+  config = dataclasses.replace(CONFIG, iterations=1, diagnose=1, alpha1=3.0)
+  strong = learn(config).history[0]
+  alone = learn(dataclasses.replace(config, alpha2=0.0)).history[0]
+  without = learn(dataclasses.replace(config, alpha1=0.0)).history[0]
+  for record in (strong, alone, without):
+    assert record["diagnosed"] == 10
+    parts = [sum(record[n].values()) for n in ("ranks", "plain_ranks")]
+    assert parts[0] == parts[1] > 20
+  assert strong["beam_changes"] > 0
+  assert alone["beam_changes"] > 0
+  assert without["beam_changes"] == 0
+
+
+def test_diagnosis_makes_no_difference_to_theta(learned):
+  other = learn(dataclasses.replace(CONFIG, diagnose=0))
+  np.testing.assert_array_equal(other.counts, learned.counts)
+  assert other.history[0]["beam_changes"] is None
 
 
 @pytest.mark.parametrize("counts", ["viterbi", "forest"])

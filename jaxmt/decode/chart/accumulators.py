@@ -89,7 +89,8 @@ class Augmentation:
       language model state, as in decoding; of those merged the best by
       augmented score stays, which need not be the best in the end. With
       "accumulators" they must be equal too: exact, and far more hypotheses.
-    parameters: numbers for `extra` and `rank_loss`, float32 on the device.
+    parameters: numbers for `extra` and `rank_loss`, float32 on the device; if
+      all are 0, nothing is added to scores.
   """
 
   extra: Callable[[Accumulators, Goal, tuple], jax.Array]

@@ -22,12 +22,16 @@ class EvaluateConfig:
     metrics: names of `jaxmt.metrics.evaluation`.
     tokenize: tokeniser of all metrics but TER and chrF; the embedded corpus
       is tokenised already.
+    lowercase: fold case, for all metrics but TER, which folds it by itself.
+    order: longest n-gram of BLEU.
     test: "bootstrap" or "randomization", for the comparison with the first.
   """
 
   part: str = "test"
   metrics: tuple[str, ...] = ("bleu", "ter", "chrf")
   tokenize: str = "none"
+  lowercase: bool = False
+  order: int = 4
   test: str = "randomization"
 
 
@@ -86,6 +90,8 @@ def check(config: EvaluateConfig) -> None:
   if config.tokenize not in text.TOKENIZERS:
     known = ", ".join(text.TOKENIZERS)
     raise ValueError(f"tokenize '{config.tokenize}' is none of {known}")
+  if config.order < 1:
+    raise ValueError("order must be at least 1")
   if config.test not in comparison.TESTS:
     known = ", ".join(comparison.TESTS)
     raise ValueError(f"test '{config.test}' is none of {known}")
@@ -103,7 +109,10 @@ def evaluate(
   """
   references = corpus.part(config.part).references
   settings = evaluation.Settings(
-    metrics=config.metrics, tokenize=config.tokenize
+    metrics=config.metrics,
+    tokenize=config.tokenize,
+    lowercase=config.lowercase,
+    order=config.order,
   )
   lines = [own.hypothesis(config.part) for own in systems.values()]
   scored = evaluation.evaluate(references, lines, settings)

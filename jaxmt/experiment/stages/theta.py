@@ -22,7 +22,7 @@ from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.runtime.runner import Runner
-from jaxmt.train import methods, shard_counting, shard_store
+from jaxmt.train import beam_diagnosis, methods, shard_counting, shard_store
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.shard_counting import TrainingBitext
@@ -171,7 +171,7 @@ def learn(
     theta=learned.theta,
     counts=learned.counts,
     history=history,
-    metrics=_metrics(history),
+    metrics=_metrics(history, config.theta),
     own=learned.own,
   )
 
@@ -297,12 +297,39 @@ def _say(record: dict[str, Any]) -> None:
     f" {100 * record['fallback_mass_share']:.1f} % of the counts,"
     f" model score {record['model_score']},"
     f" augmented {record['augmented_score']}"
+    + _beam_text(record)
     + (f", tune BLEU {record['tune_bleu']}" if "tune_bleu" in record else "")
     + (f", {speed:.1f} sentences/s" if speed else "")
   )
 
 
-def _metrics(history: list[dict[str, Any]]) -> dict[str, Any]:
+def _beam_text(record: dict[str, Any]) -> str:
+  """Returns what the beam loss does, in words; nothing if it is not known."""
+  if record.get("beam_changes") is None:
+    return ""
+  return (
+    f", beam loss {record['beam_loss']:.4g} changes"
+    f" {100 * record['beam_changes']:.2g} % of the counts"
+  )
+
+
+def _beyond(record: dict[str, Any], config: ThetaConfig) -> float | None:
+  """Returns the share of chosen parts that the plain decoder ranks after k.
+
+  As far as the bins tell: a bin counts if it begins after k. None if nothing
+  was diagnosed.
+  """
+  ranks = record.get("plain_ranks")
+  if not ranks:
+    return None
+  first = {name: beam_diagnosis.first_rank(name) for name in ranks}
+  after = sum(ranks[name] for name in ranks if first[name] > config.k)
+  return round(after / sum(ranks.values()), 6)
+
+
+def _metrics(
+  history: list[dict[str, Any]], config: ThetaConfig
+) -> dict[str, Any]:
   if not history:
     return {"iterations": 0}
   last = history[-1]
@@ -312,9 +339,13 @@ def _metrics(history: list[dict[str, Any]]) -> dict[str, Any]:
     "fallback_mass_share",
     "model_score",
     "augmented_score",
+    "beam_loss",
+    "beam_changes",
+    "near_share",
   )
   return {
     "iterations": len(history),
     **{name: last[name] for name in names},
+    "beyond_beam": _beyond(last, config),
     "model_scores": [record["model_score"] for record in history],
   }
