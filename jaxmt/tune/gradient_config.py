@@ -75,6 +75,7 @@ class GradientConfig:
   def __post_init__(self):
     options.one_of(self, loss=losses.names(), optimizer=OPTIMIZERS)
     options.at_least(self, l2=0, pull=0, l1=0, half_life=0, start_scale=0)
+    options.at_least(self, cost_scale=0)
     options.at_least(self, steps=1, chunk=1, passes=1, batch_size=1, devices=1)
     options.above(self, rate=0)
     costs.check(self.costs, self.metric)
@@ -95,10 +96,15 @@ def _check_loss(config: GradientConfig) -> None:
   loss = losses.find(config.loss)
   if loss.statistics_of == "bleu" and config.metric not in metrics.BLEU:
     raise InputError(f"{loss.name} needs metric 'bleu', not '{config.metric}'")
+  for name, value in config.settings.items():
+    if value < 0:
+      raise InputError(f"option '{name}' must be at least 0, not {value}")
   for name, values in (
     ("temperature", config.temperatures),
     ("scale", config.scales),
   ):
+    if values and min(values) < 0:
+      raise InputError(f"option '{name}s' must be at least 0, not {values}")
     if values and name not in loss.settings:
       raise InputError(f"option '{name}s': {loss.name} has no {name}")
 

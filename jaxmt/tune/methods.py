@@ -257,6 +257,11 @@ def _register_own() -> None:
   register("forest-mert", _forest_mert)
   register("nelder-mead", _nelder_mead)
   register("pro", Method(optimise=pro.optimise, config=pro.ProConfig()))
+  # Of two rounds of decoding, as published: a tenth of the new weights.
+  register(
+    "pro-interpolated",
+    Method(optimise=pro.optimise, config=pro.ProConfig(interpolation=0.1)),
+  )
   for name, constraints in (("kbmira", 1), ("mira", 5)):
     register(
       name,
@@ -315,6 +320,7 @@ def _register_own() -> None:
     ("ramp1", rampion.RampionConfig(form=1, rate=0.01)),
     ("ramp2", rampion.RampionConfig(form=2)),
     ("ramp3", rampion.RampionConfig(form=3)),
+    ("ramp2-gamma", rampion.RampionConfig(form=2, gamma=1.0)),
   ):
     register(
       name,

@@ -18,6 +18,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import EdgeStrings
 from jaxmt.text.ragged import row_offsets
+from jaxmt.tune import options
 from jaxmt.tune.forests.forest_pool import ForestPool, StringStatistics
 from jaxmt.tune.lists import envelope, mert
 
@@ -37,6 +38,7 @@ class ForestMertConfig(mert.MertConfig):
 
   def __post_init__(self):
     super().__post_init__()
+    options.at_least(self, density=0)
     plain = (self.starts, self.margin, self.gradient, self.regularizer)
     if plain != ("uniform", 0.0, False, "none"):
       raise InputError(

@@ -33,6 +33,7 @@ class ForestRampionConfig(rampion.RampionConfig):
     check_metric(self.metric)
     super().__post_init__()
     options.at_least(self, density=0)
+    options.at_most(self, gamma=0)
     options.one_of(self, costs=("linear-bleu",))
 
 

@@ -29,7 +29,8 @@ class PerceptronConfig:
     passes: over the pool.
     rate: the step; with non-zero initial weights it matters.
     surrogate: what stands for the reference: "oracle", the candidate of least
-      cost (Eq 29), or "hope", the best of score - cost_scale * cost.
+      cost (Eq 29), "hope", the best of score - cost_scale * cost, or "ref", a
+      candidate without any cost: sentences whose list has none are skipped.
     cost_scale: see `surrogate`.
     batch: sentences of an update, which is the mean of theirs (Eq 59).
     decay: above 0, costs are by decayed statistics; see `decayed_costs`.
@@ -48,7 +49,7 @@ class PerceptronConfig:
 
   def __post_init__(self):
     costs_lib.check(self.costs, self.metric)
-    options.one_of(self, surrogate=("oracle", "hope"))
+    options.one_of(self, surrogate=("oracle", "hope", "ref"))
     options.at_least(self, passes=1, batch=1)
     _check_decay(self)
     options.above(self, rate=0, cost_scale=0)
@@ -161,7 +162,7 @@ def perceptron_pass(
     lagged: `[D + F]`.
     steps: batches seen before.
     rate: the step.
-    hope: cost scale of the hope; 0 takes the oracle.
+    hope: cost scale of the hope; 0 takes the oracle, below 0 the reference.
     room: see `rows.room`.
     batch: sentences that are judged with the same weights.
     decay: of the pseudo-document; 0 leaves the costs as they are.
@@ -190,7 +191,8 @@ def perceptron_pass(
     if hope > 0.0:
       good = _extreme(scores, costs, low, count, -hope)
     bad = _extreme(scores, costs, low, count, 0.0)
-    if good != bad and costs[low + good] < costs[low + bad]:
+    reached = hope >= 0.0 or costs[low + good] < 1e-9
+    if reached and good != bad and costs[low + good] < costs[low + bad]:
       size = learning.subtract(features, low + good, low + bad, ids, values)
       learning.add(ids, values, size, rate / batch, weights)
       learning.add(ids, values, size, rate / batch * steps, lagged)
@@ -227,7 +229,7 @@ def perceptron_passes(
       learner.lagged,
       learner.steps,
       config.rate,
-      config.cost_scale if config.surrogate == "hope" else 0.0,
+      {"hope": config.cost_scale, "oracle": 0.0, "ref": -1.0}[config.surrogate],
       learning.room(pool),
       config.batch,
       config.decay,

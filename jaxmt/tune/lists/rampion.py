@@ -31,6 +31,10 @@ class RampionConfig:
     form: ramp 1, 2 or 3.
     cost_scale: alpha; None takes 10, 2 and 10 for the three forms (the thesis:
       1, 1 and 10, for its weights to start from).
+    gamma: above 0, ramp 2 with a weight of the cost for each sentence (Eq
+      3.10): gamma_i is this times the list's range of scores over its range of
+      costs, so that model and cost trade off alike in all lists. The thesis
+      does not say how to choose gamma_i. `cost_scale` is not used then.
     rounds: T', how often the hopes are chosen anew (the thesis: 10, for each
       of 20 rounds of decoding).
     passes: T'', over the sentences for each choice.
@@ -44,6 +48,7 @@ class RampionConfig:
   costs: str = "sentence"
   form: int = 3
   cost_scale: float | None = None
+  gamma: float = 0.0
   rounds: int = 20
   passes: int = 5
   rate: float = 1e-3
@@ -54,8 +59,10 @@ class RampionConfig:
   def __post_init__(self):
     costs_lib.check(self.costs, self.metric)
     options.one_of(self, form=tuple(COST_SCALES))
-    options.at_least(self, rounds=1, passes=1, pull=0)
+    options.at_least(self, rounds=1, passes=1, pull=0, gamma=0)
     options.above(self, rate=0)
+    if self.gamma and self.form != 2:
+      raise InputError("option 'gamma' is for form 2")
     if self.cost_scale is not None:
       options.at_least(self, cost_scale=0)
 
@@ -140,6 +147,33 @@ def shrink_per_sentence(config: RampionConfig, sentences: int) -> float:
   return shrink
 
 
+def sentence_trade_offs(
+  values: np.ndarray, costs: np.ndarray, offsets: np.ndarray
+) -> np.ndarray:
+  """Returns each list's range of scores over its range of costs, `[B]`.
+
+  0 for lists whose scores or costs are all the same.
+
+  Args:
+    values: scores, `[N]`.
+    costs: `[N]`.
+    offsets: int64 `[B + 1]`.
+  """
+  out = np.zeros(len(offsets) - 1)
+  some = np.flatnonzero(np.diff(offsets) > 0)
+  if not len(some):
+    return out
+  first = offsets[:-1][some]
+  spread = lambda one: (
+    np.maximum.reduceat(one, first) - np.minimum.reduceat(one, first)
+  )
+  below = spread(costs)
+  out[some] = np.where(
+    below > 0, spread(values) / np.where(below > 0, below, 1.0), 0.0
+  )
+  return out
+
+
 def optimise(
   pool: CandidateLists,
   weights: np.ndarray,
@@ -156,9 +190,14 @@ def optimise(
   del seed
   scale = config.cost_scale
   scale = COST_SCALES[config.form] if scale is None else scale
-  costs = scale * costs_lib.candidate_costs(
+  costs = costs_lib.candidate_costs(
     pool, weights, metric=config.metric, kind=config.costs
   )
+  if config.gamma:
+    trade = sentence_trade_offs(scores(pool, weights), costs, pool.offsets)
+    costs = costs * np.repeat(config.gamma * trade, np.diff(pool.offsets))
+  else:
+    costs = scale * costs
   nothing = np.zeros_like(costs)
   lower = costs if config.form in (2, 3) else nothing
   upper = costs if config.form in (1, 3) else nothing
