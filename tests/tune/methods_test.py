@@ -16,6 +16,7 @@ QUICK = {
   "kbmira": {"cap": "0.1", "passes": "20"},
   "mira": {"cap": "0.1", "passes": "20"},
   "pro": {"draws": "200", "kept": "20", "min_difference": "0.01"},
+  "pro-interpolated": {"draws": "200", "kept": "20", "min_difference": "0.01"},
   "nelder-mead": {"evaluations": "200"},
   "particle-swarm": {"particles": "8", "moves": "10"},
   "lp-mert": {"sentences": "3", "groups": "6", "programs": "300"},
