@@ -7,6 +7,12 @@
 The folder holds the grammar, the language model (ARPA), the weights, the
 settings of the search and a README that says how to use them. It gives the
 same translations as the run.
+
+    python launch/export.py ... --format=moses|cdec|joshua|travatar
+
+writes rules and weights as another toolkit has them, in its units. Joshua has
+no tree-to-string rules; phrase-based and bracketing systems have the native
+format only.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -27,6 +33,14 @@ _OUTPUT = flags.DEFINE_string(
 )
 
 
+_FORMAT = flags.DEFINE_enum(
+  "format",
+  "native",
+  ["native", "moses", "cdec", "joshua", "travatar"],
+  "whose format the grammar and the weights have",
+)
+
+
 def main(argv: list[str]) -> None:
   """Reads a run and writes one of its systems."""
   del argv
@@ -35,7 +49,7 @@ def main(argv: list[str]) -> None:
 
   run = finished_run.read(_WORKDIR.value, _STORE.value)
   name = finished_run.find_system(run, _SYSTEM.value or None)
-  saved_systems.export(run, name, _OUTPUT.value)
+  saved_systems.export(run, name, _OUTPUT.value, form=_FORMAT.value)
   progress.say(f"{name} is in {_OUTPUT.value}")
 
 

@@ -72,6 +72,7 @@ def load_files(
   reordering: str = "",
   distortion: int | None = None,
   orientation: str = "word",
+  matching_of: str | None = None,
 ) -> Translator:
   """Returns a translator of files.
 
@@ -92,6 +93,7 @@ def load_files(
       or else 6, if None.
     orientation: kind of the reordering model, "word", "phrase" or
       "hierarchical".
+    matching_of: the dialect whose decoder matches rules, see `make_model`.
   """
   limits: dict[str, int] = {}
   binarize = ""
@@ -122,6 +124,7 @@ def load_files(
     distortion=distortion,
     orientation=orientation,
     maxent=maxent,
+    matching_of=matching_of,
   )
   if kind == "phrase":
     beam = limits.get("beam", _BEAM)
@@ -183,6 +186,7 @@ def make_model(
   distortion: int = phrase_order.DEFAULT_LIMIT,
   orientation: str = "word",
   maxent: ReorderingModel | None = None,
+  matching_of: str | None = None,
 ) -> Model:
   """Returns the model of rules and a language model's file.
 
@@ -199,6 +203,8 @@ def make_model(
     distortion: distortion limit of phrases, -1 for none.
     orientation: kind of the reordering model.
     maxent: reordering model of a BTG.
+    matching_of: the dialect that says which words may be copied and how tree
+      fragments match; `dialect` if None.
 
   Raises:
     InputError: for an unknown kind.
@@ -211,6 +217,7 @@ def make_model(
   if kind == "btg":
     table = btg.with_joining_rules(table)
   units = models.DIALECTS[dialect]
+  decoder = matching_of or dialect
   if dialect == "moses" and units.phrases in weights:
     # Moses counts every rule, glue and copied words included.
     ones = np.ones((len(table), 1))
@@ -234,8 +241,8 @@ def make_model(
     limits=MatchConfig(
       span=span,
       targets=targets,
-      pass_through="all" if dialect == "cdec" else "unknown",
-      substitution="exact" if dialect == "travatar" else "fuzzy",
+      pass_through="all" if decoder == "cdec" else "unknown",
+      substitution="exact" if decoder == "travatar" else "fuzzy",
       glue="needed" if kind == "btg" else "always",
     ),
     features=maxent_reordering.make_features(maxent),

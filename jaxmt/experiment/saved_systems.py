@@ -7,6 +7,10 @@ A folder needs nothing of the run that it was exported from:
     weights.txt       tuned weights
     settings.json     how to search, what the others are called
     README.md         how to translate with it
+
+In the format of another toolkit the rules are a file, `grammar.gz`, weights
+have the toolkit's names and units, and `glue` is its glue grammar, if it has
+such a file.
 """
 
 import dataclasses
@@ -15,7 +19,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jaxmt.decode import loading
+from jaxmt.decode import dialect_systems, loading
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run
@@ -26,7 +30,7 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import maxent_reordering
 from jaxmt.features import weights as weight_files
 from jaxmt.features.weights import DIALECTS
-from jaxmt.grammar import native
+from jaxmt.grammar import formats, native
 from jaxmt.text import array_folder, files
 from jaxmt.text.binarize import LEFT_HEAVY
 
@@ -77,29 +81,37 @@ def system_name(
   )["system"]
 
 
-def export(run: FinishedRun, system: str | None, output: str) -> None:
+def export(
+  run: FinishedRun, system: str | None, output: str, *, form: str = "native"
+) -> None:
   """Writes a system as a folder that appears, whole, only on success.
 
   Args:
     run: the finished run.
     system: which one of it; its last one if None.
     output: the folder; an older export there is replaced.
+    form: "native", or one of `dialect_systems.FORMATS`.
 
   Raises:
-    InputError: if the run has no such system, or something else is at
-      `output`.
+    InputError: if the run has no such system, if the format has no place for
+      its rules, or something else is at `output`.
   """
   name = finished_run.find_system(run, system)
   grammar, tuned = run.record("grammar", Grammar), run.tuned(name)
   table = system_lib.rule_table(grammar, finished_run.system_theta(run, name))
+  weights, native_form = tuned.weights, form == "native"
+  if not native_form:
+    if (grammar.kind or "scfg") != "scfg":
+      raise InputError(f"a {grammar.kind} system has the native format only")
+    table, weights = dialect_systems.to_dialect(table, weights, form)
   settings = {
     "format": FORMAT,
     "version": VERSION,
     "system": name,
-    "grammar": "grammar",
+    "grammar": "grammar" if native_form else "grammar.gz",
     "lm": "lm.arpa.gz",
     "weights": "weights.txt",
-    "dialect": "jaxmt",
+    "dialect": "jaxmt" if native_form else form,
     "span": run.search.span,
     "targets": run.search.targets,
     "binarize": grammar.binarize,
@@ -112,11 +124,16 @@ def export(run: FinishedRun, system: str | None, output: str) -> None:
   if grammar.reordering is not None:
     beside = maxent_reordering.to_values(grammar.reordering)
   with array_folder.new_folder(output, mark=_SETTINGS) as folder:
-    native.write(str(folder / "grammar"), table, beside=beside)
+    if native_form:
+      native.write(str(folder / "grammar"), table, beside=beside)
+    else:
+      formats.write(table, str(folder / "grammar.gz"), form)
+      if formats.glue_lines(form):
+        files.write_lines(str(folder / "glue"), formats.glue_lines(form))
     files.write_lines(
       str(folder / "lm.arpa.gz"), run.record("lm", LanguageModel).arpa
     )
-    lines = weight_files.format_weights(tuned.weights)
+    lines = weight_files.format_weights(weights)
     files.write_lines(str(folder / "weights.txt"), lines)
     files.write_text(str(folder / "README.md"), _readme(settings))
     text = json.dumps(settings, indent=1) + "\n"
@@ -135,17 +152,26 @@ def _readme(settings: Mapping[str, Any]) -> str:
   elif settings["kind"] != "scfg":
     sizes += f" --kind={settings['kind']}"
   trees = " --binarize" if settings["binarize"] else ""
+  files_named = (
+    "The same with every file and size named:\n\n"
+    "    python launch/translate.py --grammar=FOLDER/grammar \\\n"
+    "      --lm=FOLDER/lm.arpa.gz --weights=FOLDER/weights.txt \\\n"
+    f"      {sizes} \\\n"
+    "      --input=S --output=H\n\n"
+  )
+  if settings["dialect"] != "jaxmt":
+    files_named = (
+      "`grammar.gz`, `weights.txt` (`name value` lines) and `glue`, where there"
+      f" is such\na file, are in the format and the units of"
+      f" {settings['dialect']}.\n\n"
+    )
   return (
     f"# jaxmt system `{settings['system']}`\n\n"
     "Tokenised text, one sentence a line; FOLDER is this folder:\n\n"
     "    python launch/translate.py --workdir=FOLDER --input=S --output=H\n\n"
     "Raw text: add `--source_language=.. --target_language=..`. Tree-to-string"
     f" rules\napply if there are trees of S: `--trees=P{trees}`.\n\n"
-    "The same with every file and size named:\n\n"
-    "    python launch/translate.py --grammar=FOLDER/grammar \\\n"
-    "      --lm=FOLDER/lm.arpa.gz --weights=FOLDER/weights.txt \\\n"
-    f"      {sizes} \\\n"
-    "      --input=S --output=H\n\n"
+    f"{files_named}"
     "In Python: `jaxmt.load('FOLDER')`.\n"
   )
 
@@ -178,6 +204,7 @@ def _read_folder(
     kind=settings.get("kind", "scfg"),
     distortion=settings.get("distortion"),
     orientation=settings.get("orientation", ""),
+    matching_of="jaxmt",  # whatever the format of the rules
   )
   sizes = {name: settings[name] for name in _SIZES}
   binarize = LEFT_HEAVY if settings["binarize"] else ""

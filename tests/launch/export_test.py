@@ -2,8 +2,17 @@
 
 import json
 
+import numpy as np
 import pytest
 
+import jaxmt
+from jaxmt.decode import dialect_systems, loading
+from jaxmt.experiment import finished_run
+from jaxmt.experiment.stages import system
+from jaxmt.experiment.stages.grammar import Grammar
+from jaxmt.grammar import formats, native
+from jaxmt.grammar import table as tables
+from jaxmt.grammar.table import Kind
 from tests import util
 from tests.reference import tiny_run
 
@@ -71,6 +80,76 @@ def test_run_and_export_give_what_the_run_gave(run, exported, tmp_path):
     *sizes,
   )
   assert named == own
+
+
+@pytest.mark.parametrize("form", ["cdec", "moses", "travatar"])
+def test_formats_of_other_toolkits_translate_as_the_run(run, tmp_path, form):
+  folder = tmp_path / "system"
+  done = util.run_program(
+    "launch/export.py",
+    f"--workdir={run}",
+    f"--format={form}",
+    f"--output={folder}",
+  )
+  assert done.returncode == 0, done.stderr
+  assert (folder / "grammar.gz").is_file()
+  assert (folder / "glue").is_file() == (form != "cdec")
+  expected = translate(run, tmp_path, f"--workdir={run}", f"--system={SYSTEM}")
+  out, _, scores = translate(run, tmp_path, f"--workdir={folder}")
+  assert out == expected[0]
+  # The first glue rule of a sentence counts here, and not in cdec or Travatar.
+  shift = np.subtract(scores, expected[2])
+  assert shift == pytest.approx(shift[0], abs=1e-3)
+  if form == "moses":
+    assert shift[0] == pytest.approx(0, abs=1e-3)
+
+
+def hiero_rules(run):
+  """Rules without trees and the weights of a system."""
+  done = finished_run.read(str(run), None)
+  grammar = done.record("grammar", Grammar)
+  theta = finished_run.system_theta(done, SYSTEM)
+  table = system.rule_table(grammar, theta)
+  plain = tables.select(table, table.kind != Kind.TREE_TO_STRING)
+  return plain, done.tuned(SYSTEM).weights
+
+
+@pytest.mark.parametrize("form", dialect_systems.FORMATS)
+def test_scores_are_those_of_our_own_format(run, tmp_path, form):
+  table, weights = hiero_rules(run)
+  native.write(str(tmp_path / "native"), table)
+  rules, theirs = dialect_systems.to_dialect(table, weights, form)
+  formats.write(rules, str(tmp_path / "rules.gz"), form)
+  lm = tmp_path / "lm.arpa"
+  lm.write_text(tiny_run.file(run, "lm", "arpa.txt").read_text())
+  sizes = {"lm": str(lm), "span": 6, "matching_of": "jaxmt"}
+  ours = loading.load_files(
+    str(tmp_path / "native"), weights=weights, dialect="jaxmt", **sizes
+  )
+  other = loading.load_files(
+    str(tmp_path / "rules.gz"), weights=theirs, dialect=form, **sizes
+  )
+  lines = tiny_run.artefact(run, "corpus", "test_source.txt")
+  search = {"beam": 8, "pop": 30, "forests": False}
+  one, two = (jaxmt.decode(t, lines, **search) for t in (ours, other))
+  assert two.text == one.text
+  shift = [
+    b.score - a.score
+    for a, b in zip(one.translations, two.translations, strict=True)
+  ]
+  assert shift == pytest.approx(shift[0], abs=1e-3)
+
+
+def test_joshua_has_no_trees(run, tmp_path):
+  done = util.run_program(
+    "launch/export.py",
+    f"--workdir={run}",
+    "--format=joshua",
+    f"--output={tmp_path / 'x'}",
+  )
+  assert done.returncode == 2 and not (tmp_path / "x").exists()
+  assert "no tree-to-string rules" in done.stderr
+  assert done.stderr.count("\n") == 1
 
 
 def test_raw_text_and_other_weights(run, exported, tmp_path):
