@@ -197,12 +197,12 @@ def main(argv: list[str]) -> None:
     [_SOURCE.value, _TARGET.value]
   )
   if _MODEL.value == "itg":
-    found = _itg_links(source_lines, target_lines, _devices())
-    _write(found, source_lines, target_lines)
+    alignment = _itg_links(source_lines, target_lines, _devices())
+    _write(alignment, source_lines, target_lines)
     return
   if _MODEL.value == "neural":
-    found = _neural_links(source_lines, target_lines)
-    _write(found, source_lines, target_lines)
+    alignment = _neural_links(source_lines, target_lines)
+    _write(alignment, source_lines, target_lines)
     return
   assert config is not None
   parsed = _trees(source_lines, target_lines)
@@ -242,21 +242,21 @@ def _trees(source_lines: list[str], target_lines: list[str]):
   return parsed
 
 
-def _symmetrized(found: dict[str, Ragged], parsed) -> Ragged:
+def _symmetrized(directions: dict[str, Ragged], parsed) -> Ragged:
   """Combines the two directions as --symmetrize says."""
   method = _SYMMETRIZE.value
   if method in em.DIRECTIONS:
-    return found[method]
+    return directions[method]
   if method in tree_symmetrize.METHODS:
     return tree_symmetrize.symmetrize(
-      found["forward"],
-      found["backward"],
+      directions["forward"],
+      directions["backward"],
       method=method,
       trees=parsed,
       side=_TREES_OF.value,
     )
   return symmetrize.symmetrize(
-    found["forward"], found["backward"], method=method
+    directions["forward"], directions["backward"], method=method
   )
 
 
@@ -327,17 +327,17 @@ def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
 
 
 def _write(
-  found: Ragged, source_lines: list[str], target_lines: list[str]
+  alignment: Ragged, source_lines: list[str], target_lines: list[str]
 ) -> None:
   """Writes links, and word translation tables of them."""
   if _LEXICON.value:
     source, source_words = _words(source_lines)
     target, target_words = _words(target_lines)
     table = lexicon.from_links(
-      source, target, found, source_size=len(source_words)
+      source, target, alignment, source_size=len(source_words)
     )
     _write_lexicon(table, source_words, target_words)
-  files.write_lines(_OUTPUT.value, links.format_links(found))
+  files.write_lines(_OUTPUT.value, links.format_links(alignment))
 
 
 def _evaluate() -> None:

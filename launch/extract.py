@@ -176,12 +176,12 @@ def _extractors(
   hiero: HieroOptions, trees: GhkmOptions
 ) -> list[shards.Extractor]:
   """What finds the rules of each kind."""
-  found: list[shards.Extractor] = []
+  extractors: list[shards.Extractor] = []
   if FLAGS.kind in ("hiero", "joint", "phrase", "btg"):
-    found.append(functools.partial(extraction.hiero_rules, options=hiero))
+    extractors.append(functools.partial(extraction.hiero_rules, options=hiero))
   if FLAGS.kind in ("t2s", "joint"):
-    found.append(functools.partial(ghkm.tree_rules, options=trees))
-  return found
+    extractors.append(functools.partial(ghkm.tree_rules, options=trees))
+  return extractors
 
 
 class _Skipped(progress.Skipped):
@@ -193,10 +193,10 @@ class _Skipped(progress.Skipped):
 
 
 def _shown(
-  found: Iterator[AlignedShard], total: int, skipped: _Skipped
+  aligned: Iterator[AlignedShard], total: int, skipped: _Skipped
 ) -> Iterator[AlignedShard]:
   with progress.steps(label="extract", total=total) as advance:
-    for shard in found:
+    for shard in aligned:
       if shard.trees is not None:
         # Sentences that were skipped as bad have no words left.
         failed = shard.trees.failed & (shard.source.lengths > 0)
@@ -323,7 +323,7 @@ def _extract(paths, extractors, runner, count, path, skipped) -> int:
     labels = aligned_text.read_labels(
       paths.trees, binarize=FLAGS.binarize, on_bad=lambda error: None
     )
-  found = aligned_text.read_shards(
+  aligned = aligned_text.read_shards(
     paths,
     source_words=source_words,
     target_words=target_words,
@@ -333,7 +333,7 @@ def _extract(paths, extractors, runner, count, path, skipped) -> int:
     on_bad=on_bad,
   )
   parts, pairs = shards.count_rules(
-    _shown(found, size, skipped), extractors, options=count, runner=runner
+    _shown(aligned, size, skipped), extractors, options=count, runner=runner
   )
   extraction.write(
     path,
@@ -369,13 +369,13 @@ def _train_reordering(table, paths, runner, count) -> dict[str, Any]:
   from jaxmt.features import maxent_reordering  # slow to load
 
   options = maxent_reordering.MaxEntOptions()
-  found = block_pairs.find_all(
+  blocks = block_pairs.find_all(
     _read_again(table, paths, runner, count), longest=options.longest
   )
   model, report = maxent_reordering.train(
-    found.words,
-    found.inverted,
-    found.sentence,
+    blocks.words,
+    blocks.inverted,
+    blocks.sentence,
     source_words=table.source_words,
     target_words=table.target_words,
     options=options,
@@ -393,7 +393,7 @@ def _finish_phrases(table, paths, runner, count, weighted):
 
   `weighted` are the weighted probabilities of the pairs, or None.
   """
-  found, rules = phrases.finish(
+  phrase_table, rules = phrases.finish(
     table,
     lambda: _read_again(table, paths, runner, count),
     options=_phrase_options(),
@@ -401,8 +401,10 @@ def _finish_phrases(table, paths, runner, count, weighted):
     runner=runner,
   )
   if weighted is None:
-    return found
-  return table_lib.with_features(found, pair_quality.NAMES, weighted[rules])
+    return phrase_table
+  return table_lib.with_features(
+    phrase_table, pair_quality.NAMES, weighted[rules]
+  )
 
 
 def _deliver(path: str, paths, runner, count, weights) -> int:
@@ -429,11 +431,11 @@ def _deliver(path: str, paths, runner, count, weights) -> int:
     origin = native.read_provenance(path, verify=False)
   if FLAGS.filter is not None:
     lines = files.read_lines(FLAGS.filter)
-    kept = filter_lib.usable(
+    usable = filter_lib.usable(
       table, vocabulary.encode(table.source_words, lines)
     )
-    table = table_lib.select(table, kept)
-    origin = provenance_lib.select(origin, kept) if origin else None
+    table = table_lib.select(table, usable)
+    origin = provenance_lib.select(origin, usable) if origin else None
   if FLAGS.reordering:
     phrase = table_lib.select(table, table.kind == table_lib.Kind.HIERO)
     reordering.write(phrase, FLAGS.reordering)

@@ -155,21 +155,21 @@ def _derivation_lines(model, source, forced, first: int) -> list[str]:
   """The output lines of a block that begins with line `first`."""
   from jaxmt.decode import derivation_text, translation_forest
 
-  found = translation_forest.kbest(
+  lists = translation_forest.kbest(
     model, source, forced.forest, size=_NBEST.value
   )
   trees = derivation_text.tree_lines(
-    model, source, translation_forest.derivations(forced.forest, found)
+    model, source, translation_forest.derivations(forced.forest, lists)
   )
   out = []
   for row, reason in enumerate(forced.reason):
-    items = range(found.offsets[row], found.offsets[row + 1])
+    items = range(lists.offsets[row], lists.offsets[row + 1])
     if _NBEST.value == 1:
       out += [trees[item] for item in items] or [f"() {reason}"]
       continue
     number = first + row
     out += [
-      f"{number} ||| {trees[item]} ||| {found.score[item]:.6g}"
+      f"{number} ||| {trees[item]} ||| {lists.score[item]:.6g}"
       for item in items
     ] or [f"{number} ||| () ||| {reason}"]
   return out

@@ -165,12 +165,15 @@ def _load(lines: list[str]) -> Translator:
 
   # Exact search copies what it knows of rules for every sentence.
   exact = _EXACT.value or _SEARCH_ERRORS.value
-  own = lines if exact and not _SOURCE_LANGUAGE.value else None
+  known_lines = lines if exact and not _SOURCE_LANGUAGE.value else None
   if _WORKDIR.value:
     from jaxmt.experiment import saved_systems
 
     translator = saved_systems.load(
-      _WORKDIR.value, _SYSTEM.value or None, store=_STORE.value, lines=own
+      _WORKDIR.value,
+      _SYSTEM.value or None,
+      store=_STORE.value,
+      lines=known_lines,
     )
   else:
     skipped = progress.Skipped() if _SKIP_BAD.value else None
@@ -179,7 +182,7 @@ def _load(lines: list[str]) -> Translator:
       lm=model_flags.LM.value,
       weights=_WEIGHTS.value,
       dialect=model_flags.DIALECT.value,
-      lines=own,
+      lines=known_lines,
       on_bad=skipped,
       kind=model_flags.KIND.value,
       reordering=model_flags.REORDERING.value,
@@ -269,7 +272,7 @@ def _translate_exactly(model, pieces, spans):
   return done
 
 
-def _stream(translator, pieces, spans, marks, done, lists, found):
+def _stream(translator, pieces, spans, marks, done, lists, candidates):
   """Fills translations and n-best lists; yields forests if they are needed."""
   from jaxmt.decode import decoding, nbest, translate
   from jaxmt.decode import translator as translators
@@ -294,7 +297,7 @@ def _stream(translator, pieces, spans, marks, done, lists, found):
         continue
       grown = decoding.forest(model, part)
       if lists:
-        found.append(
+        candidates.append(
           nbest.lists(
             model,
             part.source,
@@ -318,7 +321,7 @@ def _needed(one):
   return one
 
 
-def _spelled(model, part, made, pieces):
+def _spelled(model, part, forest, pieces):
   """The forests of a decoded part, without lines that were cut."""
   import numpy as np
 
@@ -326,19 +329,19 @@ def _spelled(model, part, made, pieces):
 
   rows = pieces.row[part.rows]
   whole = np.flatnonzero(~np.isin(rows, pieces.cut))
-  spelled = portable_forest.spell(model, part.source, made, rows)
+  spelled = portable_forest.spell(model, part.source, forest, rows)
   return portable_forest.select(spelled, whole)
 
 
 def _translate(translator, pieces, spans, marks, lists) -> tuple[list, list]:
   """Translations of all pieces, and their n-best lists in parts."""
   done: list = [None] * len(pieces.lines)
-  found: list = []
+  candidates: list = []
   if _EXACT.value:
     done = _translate_exactly(translator.model, pieces, spans)
     if None not in done:
-      return done, found
-  forests = _stream(translator, pieces, spans, marks, done, lists, found)
+      return done, candidates
+  forests = _stream(translator, pieces, spans, marks, done, lists, candidates)
   if _FOREST.value:
     from jaxmt.decode import forest_files, lattice_files
 
@@ -348,20 +351,20 @@ def _translate(translator, pieces, spans, marks, lists) -> tuple[list, list]:
       forest_files.write(_FOREST.value, forests, format=_FOREST_FORMAT.value)
   for _ in forests:
     pass
-  return done, found
+  return done, candidates
 
 
-def _write_nbest(found) -> None:
+def _write_nbest(candidates) -> None:
   from jaxmt.decode import candidate_lists
   from jaxmt.tune.formats import kbest_write
 
-  if found is None:
+  if candidates is None:
     files.write_lines(_NBEST.value, [])
     return
-  found = candidate_lists.shorten(found, _NBEST_SIZE.value)
-  scores, links, _ = candidate_lists.decoded(found)
+  candidates = candidate_lists.shorten(candidates, _NBEST_SIZE.value)
+  scores, links, _ = candidate_lists.decoded(candidates)
   lines = kbest_write.format_kbest(
-    found,
+    candidates,
     scores,
     format=_NBEST_FORMAT.value or model_flags.DIALECT.value,
     links=links,
@@ -551,13 +554,13 @@ def main(argv: list[str]) -> None:
     _write_search_errors(translator, pieces, spans)
   done, parts = _translate(translator, pieces, spans, marks, lists)
   whole = translate.assemble(done, pieces, size=len(lines))
-  found = None
+  candidates = None
   if lists and parts:
-    found = nbest.collect(parts, pieces, lists, translator.weights)
-    whole = nbest.best(found) if lists.orders else whole
+    candidates = nbest.collect(parts, pieces, lists, translator.weights)
+    whole = nbest.best(candidates) if lists.orders else whole
   _write(whole, translator)
   if _NBEST.value:
-    _write_nbest(found)
+    _write_nbest(candidates)
 
 
 if __name__ == "__main__":

@@ -174,26 +174,26 @@ def _read_pool() -> CandidateLists:
         path=path,
       )
     parts.append(part)
-  found = pool.make_pool(
+  candidates = pool.make_pool(
     candidate_lists.concatenate(parts), sentences=len(lines)
   )
-  if not len(found):
+  if not len(candidates):
     raise InputError("no usable candidates", path=_KBEST.value[0])
-  return pool.with_statistics(found, lines, [_METRIC.value])
+  return pool.with_statistics(candidates, lines, [_METRIC.value])
 
 
 def _warn(text: str) -> None:
   print(f"tune.py: {text}", file=sys.stderr)
 
 
-def _export(found: CandidateLists) -> None:
+def _export(candidates: CandidateLists) -> None:
   if _EXPORT_FEATURES.value:
-    lines = mert_data.format_features(found)
+    lines = mert_data.format_features(candidates)
     files.write_lines(_EXPORT_FEATURES.value, lines)
   if _EXPORT_SCORES.value:
     if _METRIC.value != "bleu":
       raise InputError("--export_scores needs --metric=bleu")
-    files.write_lines(_EXPORT_SCORES.value, mert_data.format_scores(found))
+    files.write_lines(_EXPORT_SCORES.value, mert_data.format_scores(candidates))
 
 
 def _method() -> methods.Method:
@@ -241,15 +241,15 @@ def _mixed(method: methods.Method) -> methods.Method:
 
 
 def _tune(
-  method: methods.Method, found: CandidateLists, start: np.ndarray
+  method: methods.Method, candidates: CandidateLists, start: np.ndarray
 ) -> tuple[np.ndarray, list[dict], float]:
   """The best of all runs: `(weights, history, score)`."""
   better = 1.0 if pool.find_metric(_METRIC.value).higher_is_better else -1.0
   runs = []
   for run in range(max(1, _RUNS.value)):
     seed = _SEED.value + run
-    tuned, history = methods.run(method, found, start, seed)
-    score = pool.pool_score(found, tuned, _METRIC.value)
+    tuned, history = methods.run(method, candidates, start, seed)
+    score = pool.pool_score(candidates, tuned, _METRIC.value)
     runs.append((tuned, history, score))
   if len(runs) > 1:
     scores = [score for _, _, score in runs]
@@ -261,14 +261,14 @@ def _tune(
 
 
 def _written(
-  tuned: np.ndarray, found: CandidateLists, given: Mapping[str, float]
+  tuned: np.ndarray, candidates: CandidateLists, given: Mapping[str, float]
 ) -> dict[str, float]:
   """The given file's order, its unused weights kept, new features last."""
-  width = found.dense.shape[1]
-  result = weight_files.from_vector(tuned, found.names, keep=width)
-  there = set(found.names)
-  merged = {name: result.get(name, 0.0) for name in given if name in there}
-  merged |= {name: v for name, v in given.items() if name not in there}
+  width = candidates.dense.shape[1]
+  result = weight_files.from_vector(tuned, candidates.names, keep=width)
+  listed = set(candidates.names)
+  merged = {name: result.get(name, 0.0) for name in given if name in listed}
+  merged |= {name: v for name, v in given.items() if name not in listed}
   return merged | {name: v for name, v in result.items() if name not in given}
 
 
@@ -278,30 +278,32 @@ def _tune_on_lists(
   """Reads lists, tunes once, writes."""
   output = "" if method is None else program.given(_OUTPUT)
   clock = time.perf_counter()
-  found = _read_pool()
+  candidates = _read_pool()
   read = time.perf_counter() - clock
-  if found.dropped:
-    _warn(f"left out {found.dropped} candidates with NaN or infinite features")
-  empty = int((found.offsets[1:] == found.offsets[:-1]).sum())
+  if candidates.dropped:
+    _warn(
+      f"left out {candidates.dropped} candidates with NaN or infinite features"
+    )
+  empty = int((candidates.offsets[1:] == candidates.offsets[:-1]).sum())
   if empty:
     _warn(f"{empty} sentences have no candidates and count for nothing")
-  _warn_of_new(found.names, given)
-  _export(found)
-  start = weight_files.to_vector(given, found.names)
-  before = pool.pool_score(found, start, _METRIC.value)
+  _warn_of_new(candidates.names, given)
+  _export(candidates)
+  start = weight_files.to_vector(given, candidates.names)
+  before = pool.pool_score(candidates, start, _METRIC.value)
   print(
-    f"pool: {found.sentences} sentences, {len(found)} candidates,"
-    f" {len(found.names)} features, read in {read:.2f} s"
+    f"pool: {candidates.sentences} sentences, {len(candidates)} candidates,"
+    f" {len(candidates.names)} features, read in {read:.2f} s"
   )
   if method is None:
     print(f"{_METRIC.value} {before:.5f}")
     return
   clock = time.perf_counter()
-  tuned, history, after = _tune(method, found, start)
+  tuned, history, after = _tune(method, candidates, start)
   seconds = time.perf_counter() - clock
   if _HISTORY.value:
     files.write_lines(_HISTORY.value, [json.dumps(row) for row in history])
-  _write(output, _written(tuned, found, given), after)
+  _write(output, _written(tuned, candidates, given), after)
   print(
     f"{_METHOD.value}: {_METRIC.value} {before:.5f} -> {after:.5f}"
     f" in {seconds:.2f} s"

@@ -133,10 +133,8 @@ def test_scores_are_those_of_our_own_format(run, tmp_path, form):
   search = {"beam": 8, "pop": 30, "forests": False}
   one, two = (jaxmt.decode(t, lines, **search) for t in (ours, other))
   assert two.text == one.text
-  shift = [
-    b.score - a.score
-    for a, b in zip(one.translations, two.translations, strict=True)
-  ]
+  pairs = zip(one.translations, two.translations, strict=True)
+  shift = np.array([b.score - a.score for a, b in pairs])
   assert shift == pytest.approx(shift[0], abs=1e-3)
 
 
