@@ -183,6 +183,7 @@ class FilesConfig:
     train_pairs: N: only the first N training pairs are used as such, and the
       first N lines of `train_links` and `train_trees`; 0 for all. The targets
       of the others are text for the language model.
+    tune_sentences: N: only the first N tuning sentences are used; 0 for all.
     lm_text: files of further target text for the language model.
   """
 
@@ -199,6 +200,7 @@ class FilesConfig:
   max_length: int = 80
   max_ratio: float = 9.0
   train_pairs: int = 0
+  tune_sentences: int = 0
   lm_text: tuple[str, ...] = ()
 
 
@@ -359,6 +361,10 @@ def _read_part(config: FilesConfig, part: str) -> dict[str, Any]:
     lines = files.read_lines(tree_path)
     _check_trees(lines, tree_path, source, source_path)
     fields[f"{part}_trees"] = lines
+  if part == "tune" and config.tune_sentences:
+    fields = {
+      name: value[: config.tune_sentences] for name, value in fields.items()
+    }
   return fields
 
 
