@@ -10,7 +10,8 @@ seen once (word pairs stay), tight phrases, a trigram model, simple Word-Edges.
 Weights start from the tuned ones. Variants `tatoeba`, `fisher` and `multi30k`
 read corpora from the folder that JAXMT_DATA names; `small` takes a minute and
 translates badly. `tatoeba-small` and its like learn from the first 1,500 pairs
-(the language model has all) and tune on 300 sentences. The report's tuning plot is the learning curve of each system.
+(the language model has all) and tune on 300 sentences. The tuning plot of a
+report is the learning curve of each system.
 """
 
 import os

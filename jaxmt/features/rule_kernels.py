@@ -7,7 +7,7 @@ spelled. The templates are described in `rule_templates`.
 
 import numpy as np
 
-from jaxmt.features.feature_keys import append
+from jaxmt.features.feature_keys import append, look_up, multiply
 from jaxmt.text.kernels import grown, njit
 
 # Places of the fixed pieces; those of numbers, labels and words follow.
@@ -165,6 +165,32 @@ def _write_end(rule, rules, last, is_target, bases, out, size):
 
 
 @njit
+def _write_atom(
+  atom, rule, begin, end, sentence, rules, bases, text, out, size
+):
+  """Writes what one letter of Word-Edges stands for; returns the new size."""
+  if atom < 4:
+    return _write_end(rule, rules, atom % 2, atom > 1, bases, out, size)
+  tokens, offsets, lengths, heads, tails = text
+  low, high = offsets[sentence], offsets[sentence + 1]
+  if atom == 4:
+    place = low + begin - 1
+    out[size] = bases[3] + tokens[place] if begin > 0 else BEGIN
+  elif atom == 5:
+    place = low + end
+    out[size] = bases[3] + tokens[place] if place < high else END
+  elif atom == 6:
+    out[size] = _number(end - begin)
+  elif atom == 7:
+    out[size] = _number(lengths[low + end] - lengths[low + begin])
+  elif atom == 8:
+    out[size] = bases[3] + heads[tokens[low + begin]]
+  else:
+    out[size] = bases[3] + tails[tokens[low + end - 1]]
+  return size + 1
+
+
+@njit
 def write_edge(application, combination, first, rules, bases, text, out):
   """Writes a Word-Edges feature; returns the number of pieces.
 
@@ -178,8 +204,6 @@ def write_edge(application, combination, first, rules, bases, text, out):
     out: the buffer.
   """
   rule, begin, end, sentence = application
-  tokens, offsets, lengths, heads, tails = text
-  low, high = offsets[sentence], offsets[sentence + 1]
   out[0] = first
   size = 1
   for number in range(len(combination)):
@@ -189,39 +213,80 @@ def write_edge(application, combination, first, rules, bases, text, out):
     if number:
       out[size] = SPACE
       size += 1
-    if atom < 4:
-      size = _write_end(rule, rules, atom % 2, atom > 1, bases, out, size)
-      continue
-    if atom == 4:
-      place = low + begin - 1
-      out[size] = bases[3] + tokens[place] if begin > 0 else BEGIN
-    elif atom == 5:
-      place = low + end
-      out[size] = bases[3] + tokens[place] if place < high else END
-    elif atom == 6:
-      out[size] = _number(end - begin)
-    elif atom == 7:
-      out[size] = _number(lengths[low + end] - lengths[low + begin])
-    elif atom == 8:
-      out[size] = bases[3] + heads[tokens[low + begin]]
-    else:
-      out[size] = bases[3] + tails[tokens[low + end - 1]]
-    size += 1
+    size = _write_atom(
+      atom, rule, begin, end, sentence, rules, bases, text, out, size
+    )
   return size
-
-
-@njit
-def _fold(buffer, size, keys, powers):
-  key = np.uint64(0)
-  for place in range(size):
-    key = append(key, powers[buffer[place]], keys[buffer[place]])
-  return key
 
 
 @njit
 def _has_edges(rule, rules):
   silent = rules[7]
   return not silent[rule] if rule < len(silent) else rule > len(silent)
+
+
+@njit
+def edge_scores(applications, kinds, rules, bases, text, pieces, table):
+  """Returns the summed weights of Word-Edges of applications, float64 `[N]`.
+
+  The key of a name follows from those of its parts, so those of the letters
+  are made once for all combinations, and those that depend on the span alone
+  once for a run of applications with the same span.
+
+  Args:
+    applications: rule, begin, end, sentence, int64 `[N, 4]`.
+    kinds: `combination` and `first` of `write_edge` for each kind.
+    rules: columns of the rules.
+    bases: see `write_edge`.
+    text: see `write_edge`.
+    pieces: see `feature_keys.NamePieces`.
+    table: weights by key.
+  """
+  combinations, firsts = kinds
+  keys, powers = pieces[2], pieces[3]
+  sizes = np.zeros(len(firsts), np.int64)
+  used = np.zeros(len(ATOMS), np.bool_)
+  for kind in range(len(firsts)):
+    for number in range(combinations.shape[1]):
+      if combinations[kind, number] < 0:
+        break
+      used[combinations[kind, number]] = True
+      sizes[kind] += 1
+  # Key and power of each letter, with and without the space before it.
+  parts = np.zeros((len(ATOMS), 4), np.uint64)
+  buffer = np.empty(8, np.int64)
+  out = np.zeros(len(applications), np.float64)
+  last_begin = last_end = last_sentence = np.int64(-1)
+  for row in range(len(applications)):
+    rule, begin = applications[row, 0], applications[row, 1]
+    end, sentence = applications[row, 2], applications[row, 3]
+    if not _has_edges(rule, rules):
+      continue
+    same = begin == last_begin and end == last_end and sentence == last_sentence
+    last_begin, last_end, last_sentence = begin, end, sentence
+    for atom in range(4 if same else len(ATOMS)):
+      if not used[atom]:
+        continue
+      size = _write_atom(
+        atom, rule, begin, end, sentence, rules, bases, text, buffer, 0
+      )
+      key, power = np.uint64(0), np.uint64(1)
+      for place in range(size):
+        piece = buffer[place]
+        key = append(key, powers[piece], keys[piece])
+        power = multiply(power, powers[piece])
+      parts[atom, 0], parts[atom, 1] = key, power
+      parts[atom, 2] = append(keys[SPACE], power, key)
+      parts[atom, 3] = multiply(powers[SPACE], power)
+    total = 0.0
+    for kind in range(len(firsts)):
+      key = keys[firsts[kind]]
+      for number in range(sizes[kind]):
+        atom, shift = combinations[kind, number], 2 if number else 0
+        key = append(key, parts[atom, shift + 1], parts[atom, shift])
+      total += look_up(key, table)
+    out[row] = total
+  return out
 
 
 @njit

@@ -277,11 +277,11 @@ def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
   )
 
 
-def _rest(templates: RuleTemplates, text: "Text", used=None):
+def _rest(templates: RuleTemplates, text: "Text"):
   """The arguments all kernels end with."""
   return (
     templates.rules,
-    templates.used if used is None else used,
+    templates.used,
     templates.bases,
     text.columns,
     text.pieces,
@@ -368,12 +368,15 @@ def application_scores(
   """
   total = np.zeros(len(applications))
   if len(templates.kinds[1]):
-    keys, offsets = rule_kernels.keys_of(
+    total += rule_kernels.edge_scores(
       applications.stacked(),
       templates.kinds,
-      *_rest(templates, text, used=np.zeros_like(templates.used)),
+      templates.rules,
+      templates.bases,
+      text.columns,
+      text.pieces,
+      tuple(table),
     )
-    total += feature_keys.sum_rows(keys, offsets, table)
   if templates.added:
     sentences = _sentences(templates, text, applications)
     total += local_features.scores(templates.added, sentences, table)
