@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged, row_offsets, select
+from jaxmt.text.ragged import Ragged, select
 
 LEXICAL, TREE = 0, 1
 SITE = -1
@@ -190,20 +190,54 @@ def rank_rules(
     Rule ids, int32, N rows, by falling score, ties by rule id.
   """
   rules = np.flatnonzero(trie.end >= 0)
-  scores = np.asarray(scores)
-  order = rules[np.lexsort((-scores[rules], lhs[rules], trie.group[rules]))]
-  new = np.ones(len(order), bool)
-  new[1:] = (trie.group[order[1:]] != trie.group[order[:-1]]) | (
-    lhs[order[1:]] != lhs[order[:-1]]
+  best_first = rules[np.argsort(-np.asarray(scores)[rules], kind="stable")]
+  flat, offsets = _best_of_patterns(
+    best_first,
+    trie.group,
+    np.asarray(lhs),
+    trie.end,
+    trie.num_nodes,
+    limit,
+    _capacity(len(rules)),
   )
-  starts = np.flatnonzero(new)
-  rank = np.arange(len(order)) - np.repeat(
-    starts, np.diff(np.append(starts, len(order)))
-  )
-  kept = order[rank < limit]
-  kept = kept[np.lexsort((kept, -scores[kept], trie.end[kept]))]
-  counts = np.bincount(trie.end[kept], minlength=trie.num_nodes)
-  return Ragged(
-    flat=kept.astype(np.int32),
-    offsets=row_offsets(counts),
-  )
+  return Ragged(flat=flat, offsets=offsets)
+
+
+@njit
+def _best_of_patterns(rules, group, lhs, end, num_nodes, limit, size):
+  """Deals rules, best first, out to their nodes; `(rules, offsets)`.
+
+  Args:
+    rules: best first, int64 `[M]`.
+    group: pattern of every rule of the table.
+    lhs: label of every rule.
+    end: node of every rule.
+    num_nodes: N.
+    limit: rules of one pattern and label at most.
+    size: slots of a hash table of M keys, a power of two.
+  """
+  # Which rules stay, and how many each node has.
+  keys = np.full(size, _EMPTY, np.int64)
+  taken = np.zeros(size, np.int64)
+  stays = np.zeros(len(rules), np.bool_)
+  offsets = np.zeros(num_nodes + 1, np.int64)
+  for item in range(len(rules)):
+    rule = rules[item]
+    key = (np.int64(group[rule]) << 32) | np.int64(lhs[rule])
+    place = slot(keys, key)
+    keys[place] = key
+    if taken[place] < limit:
+      taken[place] += 1
+      stays[item] = True
+      offsets[end[rule] + 1] += 1
+  for node in range(num_nodes):
+    offsets[node + 1] += offsets[node]
+  # Rules go to their nodes in the order they come in.
+  free = offsets[:-1].copy()
+  out = np.empty(offsets[-1], np.int32)
+  for item in range(len(rules)):
+    if stays[item]:
+      node = end[rules[item]]
+      out[free[node]] = rules[item]
+      free[node] += 1
+  return out, offsets

@@ -152,3 +152,30 @@ def test_empty_sentences_have_no_cells():
   )
   assert found.goal[0] == found.goal[2] == -1
   assert found.goal[1] == len(found) - 1
+
+
+def test_rules_of_nodes_are_the_best_of_each_pattern():
+  rng = np.random.default_rng(5)
+  size, nodes, limit = 400, 30, 3
+  group = rng.integers(0, 60, size).astype(np.int32)
+  end = np.where(rng.uniform(size=size) < 0.1, -1, group % nodes)
+  trie = source_trie.Trie(
+    keys=np.zeros(0, np.int64),
+    children=np.zeros(0, np.int32),
+    end=end.astype(np.int32),
+    group=group,
+    num_nodes=nodes,
+  )
+  scores = rng.integers(0, 5, size).astype(np.float32)  # many ties
+  lhs = rng.integers(0, 2, size).astype(np.int32)
+  found = source_trie.rank_rules(trie, scores, lhs, limit=limit)
+  assert len(found) == nodes
+  order = sorted(range(size), key=lambda rule: (-scores[rule], rule))
+  for node in range(nodes):
+    expected, counts = [], {}
+    for rule in order:
+      pattern = group[rule], lhs[rule]
+      if end[rule] == node and counts.get(pattern, 0) < limit:
+        counts[pattern] = counts.get(pattern, 0) + 1
+        expected.append(rule)
+    assert found[node].tolist() == expected
