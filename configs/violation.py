@@ -104,5 +104,4 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
     config.data.files.update(train_pairs=1500, tune_sentences=300)
     config.tune.rounds = 4
     config.learn.epochs = 3
-    config.inspect.update(changed=0, sample=0)
   return config

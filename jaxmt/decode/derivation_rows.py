@@ -27,7 +27,9 @@ def in_order(
     scores.append(part.score)
     base += len(part.rule)
   ends = np.append(np.concatenate([np.zeros(0, np.int64), *starts]), base)
-  lengths = np.where(order >= 0, np.diff(ends)[np.maximum(order, 0)], 0)
+  # One more, so that an order of empty ones needs no derivation.
+  sizes = np.append(np.diff(ends), 0)
+  lengths = np.where(order >= 0, sizes[np.maximum(order, 0)], 0)
   offsets = ragged.row_offsets(lengths)
   shift = offsets[:-1] - ends[np.maximum(order, 0)]
   place = np.arange(offsets[-1]) - np.repeat(shift, lengths)

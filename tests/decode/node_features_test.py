@@ -91,3 +91,10 @@ def test_arrays_give_the_derivations_back_or_are_refused(searched):
     derivation_rows.from_array(bad, best.offsets, best.score)
   with pytest.raises(ValueError, match="offsets"):
     derivation_rows.from_array(nodes, best.offsets[:-1], best.score)
+
+
+def test_order_of_no_derivations_is_one_of_empty_ones():
+  some = derivation_rows.in_order([], np.array([-1, -1, -1]), arity=2)
+  assert some.offsets.tolist() == [0, 0, 0, 0]
+  assert some.child.shape == (0, 2)
+  assert not some.score.any()
