@@ -1,11 +1,14 @@
 r"""Forced decoding: derives given translations with a grammar.
 
     python launch/force.py --grammar=G --input=S --reference=T --output=D \
+        [--kind=scfg|phrase|btg] [--reordering=R] [--distortion=6] \
         [--trees=P] [--lm=LM.arpa] [--weights=W] [--report] [--leave_one_out]
 
 Writes the best derivation of each line, a tree of `(LHS[begin:end] source side
 | target side ...)`, or `() reason` if the grammar cannot derive the reference.
-Every derivation is considered: nothing is pruned. --report says how many
+Every derivation is considered: nothing is pruned; phrases (--kind=phrase) keep
+to the distortion limit. A phrase-based derivation is a chain, the last phrase
+outermost. --report says how many
 sentences are reached, by length, and why the others are not.
 
 Without --weights the probabilities of a jaxmt grammar (θ and lexical weights)
@@ -87,8 +90,8 @@ def _empty_lm():
 
 
 def _load_model():
+  from jaxmt.decode import loading
   from jaxmt.decode import model as models
-  from jaxmt.features import weights as weight_files
   from jaxmt.grammar import estimate, formats, lexical, native
   from jaxmt.grammar.match.matching import MatchConfig
   from jaxmt.lm import arpa_read
@@ -102,11 +105,12 @@ def _load_model():
     table = formats.read_all(model_flags.GRAMMAR.value.split(","), dialect)
     weights = {}
   if _WEIGHTS.value:
-    lines = files.read_lines(_WEIGHTS.value)
-    weights = weight_files.parse_weights(lines, path=_WEIGHTS.value)
+    weights = loading.read_weights(_WEIGHTS.value)
   lm = _empty_lm()
   if model_flags.LM.value:
     lm = lm_tables.build_tables(arpa_read.read_arpa(model_flags.LM.value))
+  if model_flags.KIND.value != "scfg":
+    return _phrase_model(table, lm, weights)
   return models.make_model(
     table,
     lm,
@@ -116,6 +120,37 @@ def _load_model():
       span=model_flags.SPAN.value,
       pass_through="all" if dialect == "cdec" else "unknown",
     ),
+  )
+
+
+def _phrase_model(table, lm, weights):
+  """Returns the model of a phrase table or a bracketing grammar."""
+  from jaxmt.decode import loading
+  from jaxmt.features import phrase_order
+
+  dialect, kind = model_flags.DIALECT.value, model_flags.KIND.value
+  reordering, maxent = model_flags.REORDERING.value, None
+  if kind == "btg":
+    path = model_flags.GRAMMAR.value
+    maxent = loading.read_maxent(path, reordering, dialect=dialect)
+  elif reordering:
+    table = loading.with_reordering(
+      table, reordering, kind=kind, dialect=dialect
+    )
+  distortion = model_flags.DISTORTION.value
+  if distortion is None:
+    distortion = phrase_order.DEFAULT_LIMIT
+  return loading.make_model(
+    table,
+    lm,
+    weights=weights,
+    dialect=dialect,
+    span=model_flags.SPAN.value,
+    targets=20,
+    kind=kind,
+    distortion=distortion,
+    orientation=model_flags.ORIENTATION.value,
+    maxent=maxent,
   )
 
 

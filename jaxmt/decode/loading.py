@@ -21,6 +21,7 @@ from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import RuleTable
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
+from jaxmt.lm.tables import Tables
 from jaxmt.text import binarize as binarize_lib
 from jaxmt.text import files, trees, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -175,7 +176,7 @@ def with_reordering(
 
 def make_model(
   table: RuleTable,
-  lm_path: str,
+  lm: str | Tables,
   *,
   weights: Mapping[str, float],
   dialect: str,
@@ -188,11 +189,11 @@ def make_model(
   maxent: ReorderingModel | None = None,
   matching_of: str | None = None,
 ) -> Model:
-  """Returns the model of rules and a language model's file.
+  """Returns the model of rules and a language model.
 
   Args:
     table: the rules.
-    lm_path: an ARPA file.
+    lm: the language model, or an ARPA file.
     weights: by feature name.
     dialect: sets the units of features, that cdec offers to copy every word,
       and that Travatar matches tree fragments exactly.
@@ -222,7 +223,8 @@ def make_model(
     # Moses counts every rule, glue and copied words included.
     ones = np.ones((len(table), 1))
     table = tables.with_features(table, (units.phrases,), ones)
-  lm = lm_tables.build_tables(arpa_read.read_arpa(lm_path))
+  if isinstance(lm, str):
+    lm = lm_tables.build_tables(arpa_read.read_arpa(lm))
   if kind == "phrase":
     return phrase_model.make_model(
       table,

@@ -98,6 +98,35 @@ def test_phrases_translate(tmp_path, flags):
   assert (tmp_path / "e").read_text() == (tmp_path / "o").read_text()
 
 
+def test_references_are_forced(tmp_path, flags):
+  (tmp_path / "r").write_text(
+    "he sees the house\nhe sees the house\n\nhe swims\n"
+  )
+  done = util.run_program(
+    "launch/force.py",
+    *flags,
+    f"--reference={tmp_path / 'r'}",
+    f"--output={tmp_path / 'd'}",
+    "--report",
+  )
+  assert done.returncode == 0, done.stderr
+  assert "2 of 4 references reached" in done.stderr
+  lines = (tmp_path / "d").read_text().splitlines()
+  # The last phrase stands outermost.
+  assert lines[0].index("house") < lines[0].index("er")
+  assert lines[2:] == ["() empty: source", "() word not producible: 'swims'"]
+  more = ("--distortion=0", f"--output={tmp_path / 'n'}", "--nbest=9")
+  done = util.run_program(
+    "launch/force.py", *flags, f"--reference={tmp_path / 'r'}", *more
+  )
+  assert done.returncode == 0, done.stderr
+  lines = (tmp_path / "n").read_text().splitlines()
+  assert len([line for line in lines if line.startswith("0 |||")]) == 2
+  # "the house" comes last on the target side: a jump back.
+  one = next(line for line in lines if line.startswith("1 |||"))
+  assert one.startswith("1 ||| () ||| reachable parts only")
+
+
 def test_flags_and_files_are_checked(tmp_path, flags):
   out = f"--output={tmp_path / 'o'}"
   for more, cause in [

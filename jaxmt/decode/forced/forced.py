@@ -9,6 +9,7 @@ Huang, Mi & Ittycheriah 2014, "Hierarchical MT training using max-violation
 perceptron", section 3): p(q | p) = 1 if q = p + 1 else 0. A hypothesis covers
 one interval of the reference, a repeated word gives one hypothesis for each
 place, and nothing is pruned: rules are filtered by the reference instead.
+Phrase-based models are forced from left to right (`forced_phrases`).
 
 Edges score as in the forests of the search: what the language model says of an
 edge's interval, less what it said of its tails', is part of the score. So
@@ -22,9 +23,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from jaxmt.decode.forced import forced_kernel, forced_scores
+from jaxmt.decode.forced import (
+  forced_kernel,
+  forced_phrases,
+  forced_scores,
+)
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import phrase_chart
 from jaxmt.decode.translation_forest import RuleUses, Spans
+from jaxmt.errors import InputError
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import Kind
@@ -143,9 +150,12 @@ def force(
     on_done: called with numbers of sentences as they are done.
 
   Raises:
+    InputError: if sentences have markup.
     ValueError: if the numbers of sentences differ.
   """
   config = config or ForceConfig()
+  if source.marks is not None:
+    raise InputError("forced decoding takes no markup")
   if len(references) != len(source):
     raise ValueError(f"{len(references)} references, {len(source)} sentences")
   if excluded is not None and len(excluded) != len(source):
@@ -255,11 +265,40 @@ def _run(model, source, target, words, rules, excluded, config, on_done):
   spans = source.spans or Ragged(flat=np.zeros((0, 3), np.int32), offsets=none)
   banned = excluded or Ragged(flat=np.zeros(0, np.int32), offsets=none)
   pair = lambda rows: (rows.flat, rows.offsets)
+  most = np.array([config.nodes, config.edges, config.steps], np.int64)
+  copy_all = model.limits.pass_through == "all"
+  said = (ids[target.flat], np.asarray(target.offsets, np.int64))
+  if model.order is not None:
+    columns = (
+      pair(_writable(source.ids)),
+      np.require(source.copies, np.int32, ["C", "W"]),
+      said,
+      pair(_writable(banned)),
+      (
+        (model.trie.keys, model.trie.children),
+        pair(rules.patterns),
+        pair(rules.target),
+        copy_word,
+        model.order.classes,
+        (len(model.table), tables.X),
+      ),
+      size + extra,
+      (
+        phrase_chart.longest_phrase(model),
+        copy_all,
+        model.order.limit,
+        most,
+        config.words,
+      ),
+    )
+    return _map(
+      forced_phrases.force_batch, columns, len(source), config, on_done
+    )
   columns = (
     pair(_writable(source.ids)),
     np.require(source.copies, np.int32, ["C", "W"]),
     pair(_writable(spans)),
-    (ids[target.flat], np.asarray(target.offsets, np.int64)),
+    said,
     pair(_writable(banned)),
     (
       (model.trie.keys, model.trie.children),
@@ -275,21 +314,26 @@ def _run(model, source, target, words, rules, excluded, config, on_done):
     (size + extra, model.trie.num_nodes, rules.longest),
     (
       model.limits.span if config.span is None else config.span,
-      model.limits.pass_through == "all",
-      np.array([config.nodes, config.edges, config.steps], np.int64),
+      copy_all,
+      most,
       model.arity,
       config.words,
     ),
   )
+  return _map(forced_kernel.force_batch, columns, len(source), config, on_done)
+
+
+def _map(kernel, columns, size, config, on_done):
+  """Calls a kernel for chunks of sentences, some at a time."""
 
   def work(start: int):
-    stop = min(start + _CHUNK, len(source))
-    done = forced_kernel.force_batch((start, stop), *columns)
+    stop = min(start + _CHUNK, size)
+    done = kernel((start, stop), *columns)
     if on_done is not None:
       on_done(stop - start)
     return done
 
-  starts = range(0, max(len(source), 1), _CHUNK)
+  starts = range(0, max(size, 1), _CHUNK)
   if config.threads == 1:
     return [work(start) for start in starts]
   with concurrent.futures.ThreadPoolExecutor(config.threads) as pool:

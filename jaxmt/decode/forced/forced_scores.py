@@ -7,6 +7,7 @@ import numpy as np
 from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import feature_states
 from jaxmt.decode.model import Model, Source, rescore_source
+from jaxmt.decode.phrase import chains
 from jaxmt.errors import InputError
 from jaxmt.features.base import rule_column
 from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
@@ -100,6 +101,9 @@ def edge_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
     + mismatch * forest.edges.mismatched
     + translation_forest.application_scores(model, source, forest)
   )
+  if model.order is not None:
+    weights = [model.weights.get(name, 0.0) for name in model.order.names]
+    score += chains.edge_values(model, forest) @ np.array(weights)
   if model.extra:
     score += _extra_scores(model, source, forest)
   return score.astype(np.float32)

@@ -67,7 +67,7 @@ def _fits(flat, low, high, text):
 
 
 @njit
-def _excluded(rules, rule):
+def is_excluded(rules, rule):
   """Whether a sorted list holds the rule."""
   low, high = 0, len(rules)
   while low < high:
@@ -88,7 +88,7 @@ def _scan(node, patterns, target, text, excluded, usable, count, produced):
   alive = False
   for entry in range(offsets[node], offsets[node + 1]):
     rule = rules[entry]
-    if len(excluded) and _excluded(excluded, rule):
+    if len(excluded) and is_excluded(excluded, rule):
       continue
     alive = True
     low, high = starts[rule], starts[rule + 1]

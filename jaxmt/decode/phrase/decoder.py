@@ -132,7 +132,6 @@ def stack_config(model: Model, config: DecodeConfig) -> StackConfig:
     pop=max(config.search.pop, config.search.beam),
     limit=order.limit,
     hierarchical=order.hierarchical,
-    begins=order.values is not None and not order.hierarchical,
   )
 
 
@@ -203,13 +202,7 @@ def run_kernel(
       np.float32(one)
       for one in (weights.lm, weights.distortion, weights.threshold)
     ),
-    (
-      config.beam,
-      config.pop,
-      config.limit,
-      config.hierarchical,
-      config.begins,
-    ),
+    (config.beam, config.pop, config.limit, config.hierarchical),
   )
   return PhraseBeams(
     score=score,

@@ -81,7 +81,7 @@ def _sift(keys, items, size, place):
 
 
 @njit
-def _slot_of(slots, entries, entry, key_begin, classes, num_rules):
+def _slot_of(slots, entries, entry, classes, num_rules):
   """The slot of a hypothesis equal to `entry`, or a free one."""
   own = entries[entry]
   code = np.uint64(own[GAP]) * GOLDEN ^ np.uint64(own[MASK])
@@ -98,7 +98,7 @@ def _slot_of(slots, entries, entry, key_begin, classes, num_rules):
       and other[END] == own[END]
       and other[STATE] == own[STATE]
       and other[PLACE] == own[PLACE]
-      and (not key_begin or other[BEGIN] == own[BEGIN])
+      and other[BEGIN] == own[BEGIN]
       and classes[min(other[RULE], num_rules)] == kind
     ):
       break
@@ -199,7 +199,7 @@ def search_batch(
     order_scores: float32 `[R + 1, 6]`.
     classes: int32 `[R + 1]`.
     weights: of ln p, of the distortion, threshold.
-    numbers: K, M, distortion limit, hierarchical, whether begins count.
+    numbers: K, M, distortion limit, hierarchical.
 
   Returns:
     The arrays of `stack_search.PhraseBeams`.
@@ -208,7 +208,7 @@ def search_batch(
   runs, goal_score = rules
   table, start = language
   lm_weight, distortion, threshold = weights
-  beam, pop, limit, hierarchical, key_begin = numbers
+  beam, pop, limit, hierarchical = numbers
   batch, spans, width = rule.shape
   size = future.shape[1] - 1
   longest = spans // size
@@ -335,7 +335,7 @@ def search_batch(
         entry = ranking[position]
         if total[entry] < total[ranking[0]] - threshold:
           break
-        place = _slot_of(slots, entries, entry, key_begin, classes, num_rules)
+        place = _slot_of(slots, entries, entry, classes, num_rules)
         head = slots[place]
         item = entry_item[entry, 0]
         if head < 0:

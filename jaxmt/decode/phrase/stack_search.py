@@ -10,8 +10,9 @@ Marcu 2003). Hypotheses of stack n are pulled from stacks n - 1 to n - L:
    future cost of what is left. This is cube pruning (Huang & Chiang 2007) with
    the queue unrolled: the M best items have the M best candidates;
 3. the language model scores them; candidates that no later choice can tell
-   apart (coverage, end of the last phrase, its begin and forward orientation if
-   they count, language model state) become one; the K best stay.
+   apart (coverage, last phrase's span and forward orientations, language model
+   state) become one; the K best stay. The span counts even where its begin
+   changes no later score: a node of the lattice has one span.
 
 Coverage is the first gap and a bit mask of the words after it. As in Moses, a
 phrase may begin at most `limit` words from the end of the one before, and
@@ -104,14 +105,12 @@ class StackConfig:
     pop: M.
     limit: the distortion limit.
     hierarchical: orientations are towards blocks.
-    begins: whether the begin of the last phrase counts.
   """
 
   beam: int
   pop: int
   limit: int
   hierarchical: bool = False
-  begins: bool = True
 
 
 def search(
@@ -364,10 +363,9 @@ class _Sentence:
   def _merge(self, new, there):
     """Where each candidate is kept (K: nowhere), and its head."""
     beam = self.config.beam
-    keys = [new[name] for name in ("gap", "mask", "end", "state")]
+    names = ("gap", "mask", "begin", "end", "state")
+    keys = [new[name] for name in names]
     keys.append(self.rules.classes[new["rule"]])
-    if self.config.begins:
-      keys.append(new["begin"])
     same = there[:, None] & there
     for key in keys:
       same &= key[:, None] == key

@@ -63,6 +63,18 @@ def test_the_best_derivation_is_that_of_the_enumeration(limit, kind):
       assert best[row] == pytest.approx(every[0][0], abs=1e-4)
 
 
+@pytest.mark.parametrize("lexical", [True, False])
+def test_edges_of_merged_hypotheses_have_their_own_features(lexical):
+  for seed in range(12):
+    case = enumeration.random_case(seed)
+    model, source = enumeration.to_model(case, distortion=3, lexical=lexical)
+    result, _ = decoder.search_exactly(model, source, limit=4096)
+    forest = stack_forest.extract(model, result)
+    edges = translation_forest.edge_features(model, result.source, forest)
+    vector = [model.weights.get(name, 0.0) for name in model.feature_names]
+    np.testing.assert_allclose(edges @ vector, forest.score, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["word", "hierarchical"])
 @pytest.mark.parametrize("limit", [1, -1])
 def test_lattices_hold_every_derivation_once(limit, kind):
