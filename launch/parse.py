@@ -2,7 +2,7 @@ r"""Learns dependency parsers from treebanks, parses, and scores trees.
 
     python launch/parse.py --model=arc|dmv|ccv1|ccv2 --train=TREEBANK --output=M
     python launch/parse.py --load=M --input=TREEBANK [--evaluate --json] \
-        [--output=CONLLU]
+        [--output=CONLLU] [--page=HTML]
     python launch/parse.py --trees=P [--head_rules=chinese] --output=CONLLU
 
 The arc-factored parser (arc) learns from trees. The dependency model with
@@ -10,7 +10,8 @@ valence (dmv) and the concave models (ccv1, ccv2) learn from tags alone, without
 punctuation, from sentences of at most --max_length words. Treebanks are CoNLL-U
 or `form TAB tag TAB head TAB label`; parsing looks at words and tags only. M is
 a folder of arrays. Accuracies are percentages of right heads. --trees turns
-constituents (Penn Treebank brackets, one tree a line) into dependencies.
+constituents (Penn Treebank brackets, one tree a line) into dependencies. --page
+draws the first parses as arcs over words, beside the trees of --input.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -21,6 +22,7 @@ import json
 from absl import flags
 
 from jaxmt.errors import InputError
+from jaxmt.inspection import list_views
 from jaxmt.parse import (
   arc_parser,
   concave,
@@ -29,9 +31,10 @@ from jaxmt.parse import (
   induction,
   saved_parsers,
 )
-from jaxmt.report import tables
+from jaxmt.report import html, page, tables
 from jaxmt.runtime import progress
 from jaxmt.text import files, treebank, trees
+from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
 
 _MODEL = flags.DEFINE_enum(
@@ -50,6 +53,7 @@ _HEAD_RULES = flags.DEFINE_enum(
 _EVALUATE = flags.DEFINE_bool(
   "evaluate", False, "print accuracies against the heads of --input"
 )
+_PAGE = flags.DEFINE_string("page", "", "page with pictures of the parses")
 _JSON = flags.DEFINE_bool("json", False, "print them as a JSON object")
 _MAX_LENGTH = flags.DEFINE_integer(
   "max_length",
@@ -79,13 +83,14 @@ _VERBS = flags.DEFINE_list(
   "verbs", sorted(concave.VERBS), "tags of verbs, which ccv2 takes for roots"
 )
 _SEED = flags.DEFINE_integer("seed", 0, "of random choices")
+_PICTURES = 50  # trees of a page
 
 
 def main(argv: list[str]) -> None:
   """Learns or parses."""
   del argv
   program.check_paths(
-    outputs=("output",), inputs=("train", "load", "input", "trees")
+    outputs=("output", "page"), inputs=("train", "load", "input", "trees")
   )
   if _TREES.value and not (_TRAIN.value or _LOAD.value or _INPUT.value):
     program.required(output=_OUTPUT.value)
@@ -95,8 +100,8 @@ def main(argv: list[str]) -> None:
     _learn(_TRAIN.value, _OUTPUT.value)
   elif _LOAD.value and not _TRAIN.value:
     program.required(input=_INPUT.value)
-    if not (_EVALUATE.value or _OUTPUT.value):
-      raise InputError("--evaluate or --output is required")
+    if not (_EVALUATE.value or _OUTPUT.value or _PAGE.value):
+      raise InputError("--evaluate, --output or --page is required")
     _parse(_LOAD.value, _INPUT.value)
   else:
     raise InputError("give one of --train, --load and --trees")
@@ -179,10 +184,29 @@ def _parse(model: str, path: str) -> None:
   seconds = progress.clock() - start
   if _OUTPUT.value:
     _write(_OUTPUT.value, bank, heads.flat)
+  if _PAGE.value:
+    files.write_text(_PAGE.value, _page(bank, heads))
   if _EVALUATE.value:
     scores = evaluation.attachment(bank, heads)
     scores["sentences_per_second"] = len(bank) / max(seconds, 1e-9)
     print(json.dumps(scores) if _JSON.value else tables.text([scores]))
+
+
+def _page(bank: Treebank, heads: Ragged) -> str:
+  """A page with the first parses; arcs that a tree has not are dashed."""
+  shown = [
+    list_views.dependency_view(bank, row, heads=heads[row])
+    for row in range(min(len(bank), _PICTURES))
+  ]
+  return page.page(
+    "Dependency trees",
+    [
+      page.section(f"Sentence {number}", html.drawn(view))
+      for number, view in enumerate(shown, start=1)
+    ],
+    footer=f"{len(shown)} of {len(bank)} sentences",
+    scripts=page.COMPONENTS,
+  )
 
 
 def _write(path: str, bank: Treebank, heads) -> None:

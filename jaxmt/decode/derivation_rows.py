@@ -22,7 +22,9 @@ def in_order(
   starts, columns, scores, base = [], [], [], 0
   for part in parts:
     starts.append(part.offsets[:-1] + base)
-    child = np.where(part.child >= 0, part.child + base, -1)
+    child = np.full((len(part.rule), arity), -1, part.child.dtype)
+    own = part.child[:, :arity]  # beyond it there are none
+    child[:, : own.shape[1]] = np.where(own >= 0, own + base, -1)
     columns.append((part.rule, part.begin, part.end, child))
     scores.append(part.score)
     base += len(part.rule)

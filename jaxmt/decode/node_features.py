@@ -23,7 +23,7 @@ def partial_features(
   """Returns the feature values of every subtree, float64 `[N, F]`.
 
   The language model reads a subtree's words without left context; what glue has
-  joined begins the sentence.
+  joined begins the sentence, and so do the prefixes of a chain of phrases.
 
   Args:
     model: the model; columns are its `feature_names`.
@@ -36,7 +36,8 @@ def partial_features(
   values = derivation.features(model, source, parts, words)
   ids = derivation.lm_words(model, source, words)
   lm, units = model.lm, model.units
-  begins = np.where(is_glue(model, derivations.rule), lm.begin, 0)
+  starts = is_glue(model, derivations.rule) | (model.order is not None)
+  begins = np.where(starts, lm.begin, 0)
   read = _read(
     ids.flat,
     ids.offsets,

@@ -320,11 +320,8 @@ def _inspection(
   built: dict[str, SystemArtefacts],
   **shared: Artefact | None,
 ) -> Artefact[Inspection] | None:
-  """Looks inside the systems; None without any, and for phrase search.
-
-  Views are of charts, which the left-to-right search of phrases has not.
-  """
-  if not built or config.grammar.kind == "phrase":
+  """Looks inside the systems; None without any."""
+  if not built:
     return None
   inputs = {name: one for name, one in shared.items() if one is not None}
   for name, own in built.items():

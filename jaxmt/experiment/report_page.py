@@ -148,7 +148,20 @@ def _inspected(
     points = series.setdefault(row["system"], [])
     points.append([row["beam"], row["missed %"]])
   numbers = views.metrics
+  stacks = outcome.config.grammar.kind == "phrase"
+  reach = (
+    f"Of {numbers['sample']} test sentences, evenly spread, the rules can"
+    f" derive the first reference of {numbers['sample_reached']}. Where they"
+    " cannot, the page compares with the best translation that any system's"
+    " list has. launch/force.py tells it of whole texts, with reasons."
+  )
+  if stacks:
+    reach = (
+      "References are not derived with phrase tables. The page compares with"
+      " the best translation that any system's list has."
+    )
   return {
+    "stacks": stacks,
     "charts": sorted(shown),
     "features": views.features,
     "weights": views.weights,
@@ -161,12 +174,7 @@ def _inspected(
     "beamSeries": series,
     "moved": views.moved,
     "importance": views.importance,
-    "reach": (
-      f"Of {numbers['sample']} test sentences, evenly spread, the rules can"
-      f" derive the first reference of {numbers['sample_reached']}. Where they"
-      " cannot, the page compares with the best translation that any system's"
-      " list has. launch/force.py tells it of whole texts, with reasons."
-    ),
+    "reach": reach,
   }
 
 
@@ -193,8 +201,9 @@ def _about(outcome: Outcome) -> str:
   )
   for name in outcome.systems:
     method = system_names.SYSTEMS[name]["method"]
+    rules = "phrases" if config.grammar.kind == "phrase" else "rules"
     told = {
-      "primary": "takes relative frequencies of the extracted rules",
+      "primary": f"takes relative frequencies of the extracted {rules}",
       "loss-augmented": (
         "trains rule probabilities with loss-augmented search: rules of"
         " derivations that are near the reference, and that a beam keeps, gain"

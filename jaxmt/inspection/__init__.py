@@ -7,6 +7,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "chart_views",
   "derivation_views",
   "list_views",
+  "phrase_views",
   "search_statistics",
   "searched",
 )

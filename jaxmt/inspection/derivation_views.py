@@ -10,6 +10,7 @@ from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.features import sparse
 from jaxmt.grammar.table import Kind
+from jaxmt.inspection import phrase_views
 from jaxmt.report.views import DerivationView, NodeView, PartView, RuleView
 from jaxmt.train.explain import Ranks
 
@@ -122,10 +123,17 @@ def _rule_view(compared: ComparedModels, rule: int, systems) -> RuleView:
       for symbol in table.target[rule].tolist()
     ],
     sites=sites,
-    kind=_KINDS[Kind(int(table.kind[rule]))],
+    kind=_kind(compared.models[0], rule),
     count=float(table.counts[rule]),
     systems=systems,
   )
+
+
+def _kind(model: Model, rule: int) -> str:
+  kind = Kind(int(model.table.kind[rule]))
+  if kind == Kind.HIERO and model.order is not None:
+    return "phrase"
+  return _KINDS[kind]
 
 
 def derivation_views(
@@ -136,6 +144,8 @@ def derivation_views(
   shift: np.ndarray | None = None,
 ) -> list[DerivationView | None]:
   """Returns the view of each derivation, None for an empty one.
+
+  Of a chain of phrases every phrase is a root, in the order they are said.
 
   Args:
     compared: the models that score them.
@@ -155,9 +165,11 @@ def derivation_views(
   yields = derivation.read_off(first, derivations)
   numbers = book.numbers(derivations.rule)
   parents = _parents(derivations)
+  if first.order is not None:
+    parents[:] = -1
   out: list[DerivationView | None] = []
   for row in range(len(derivations)):
-    low, high = derivations.offsets[row : row + 2].tolist()
+    low = int(derivations.offsets[row])
     base = 0 if shift is None else int(shift[row])
     links = yields.links[row] + np.array([base, 0])
     nodes = [
@@ -168,7 +180,7 @@ def derivation_views(
         parent=int(parents[node]) - low if parents[node] >= 0 else -1,
         added=added[node],
       )
-      for node in range(low, high)
+      for node in _nodes(first, derivations, row)
     ]
     view = DerivationView(
       nodes=nodes,
@@ -205,6 +217,12 @@ def _parents(derivations: Derivations) -> np.ndarray:
   return out
 
 
+def _nodes(model: Model, derivations: Derivations, row: int) -> range:
+  """The nodes of a derivation, in the order of its view."""
+  nodes = range(*derivations.offsets[row : row + 2].tolist())
+  return nodes if model.order is None else nodes[::-1]
+
+
 def part_views(
   model: Model, derivations: Derivations, ranks: Ranks, row: int
 ) -> list[PartView]:
@@ -217,16 +235,19 @@ def part_views(
     row: the sentence.
   """
   glue = node_features.is_glue(model, derivations.rule)
-  nodes = range(*derivations.offsets[row : row + 2].tolist())
+  begin, end = derivations.begin, derivations.end
+  if model.order is not None:  # a prefix stands in the stack of its words
+    end = phrase_views.covered_words(derivations)
+    begin, glue = np.zeros_like(end), np.ones(len(end), bool)
   return [
     PartView(
-      begin=int(derivations.begin[node]),
-      end=int(derivations.end[node]),
+      begin=int(begin[node]),
+      end=int(end[node]),
       glue=bool(glue[node]),
       rank=int(ranks.rank[node]),
       competing=int(ranks.competing[node]),
       gap=None if np.isnan(ranks.gap[node]) else float(ranks.gap[node]),
       kept=bool(ranks.found[node]),
     )
-    for node in nodes
+    for node in _nodes(model, derivations, row)
   ]

@@ -1,11 +1,12 @@
-"""K-best lists and source trees as views."""
+"""K-best lists, constituency and dependency trees as views."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists, decoded
-from jaxmt.report.views import KBestView, ParseView
+from jaxmt.report.views import DependencyView, KBestView, ParseView
+from jaxmt.text.treebank import UNKNOWN, Treebank
 from jaxmt.text.trees import Trees
 
 
@@ -65,3 +66,40 @@ def parse_view(trees: Trees, row: int, words: Sequence[str]) -> ParseView:
     )
   ]
   return ParseView(words=words, nodes=nodes)
+
+
+def dependency_view(
+  bank: Treebank,
+  row: int,
+  *,
+  heads: Sequence[int] | np.ndarray | None = None,
+  name: str = "parser",
+) -> DependencyView:
+  """Returns the dependency tree of a sentence, or a parse beside it.
+
+  Args:
+    bank: sentences with tags, and maybe with trees.
+    row: the sentence.
+    heads: of a parse to compare with the treebank's tree; None to show that
+      tree alone.
+    name: of the parse.
+
+  Raises:
+    ValueError: if there is neither a parse nor a tree.
+  """
+  own = slice(*bank.words.offsets[row : row + 2].tolist())
+  given = bank.heads[own].tolist()
+  known = UNKNOWN not in given
+  labels = [bank.label_names[label] for label in bank.labels[own].tolist()]
+  shown = []
+  if heads is not None:
+    shown.append((name, [int(head) for head in heads], []))
+  if known:
+    shown.append(("treebank", given, [] if heads is not None else labels))
+  if not shown:
+    raise ValueError(f"sentence {row} has no tree")
+  return DependencyView(
+    words=[bank.forms[word] for word in bank.words[row].tolist()],
+    tags=[bank.tag_names[tag] for tag in bank.tags[own].tolist()],
+    trees=shown,
+  )

@@ -10,8 +10,9 @@ from jaxmt.decode.chart import search_report
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.grammar.match.matching import ORDINARY
-from jaxmt.inspection import derivation_views
+from jaxmt.inspection import derivation_views, phrase_views
 from jaxmt.inspection.derivation_views import ComparedModels
 from jaxmt.inspection.searched import TIE, Searched, SearchedBatch
 
@@ -33,7 +34,7 @@ def rank_rows(
   """
   lengths = np.diff(good.offsets)
   row = np.repeat(np.arange(len(lengths)), lengths)
-  words = good.end - good.begin
+  words = searched.words(good)
   have, some = inside & (lengths > 0), inside[row]
   out = []
   for name in searched.compared.names:
@@ -78,6 +79,8 @@ def beam_fill(
 ) -> list[list[float]]:
   """Returns pairs of words in a span and mean hypotheses of its cells.
 
+  Of stacks: pairs of covered words and mean hypotheses.
+
   Args:
     batches: a search.
     rows: the sentences to count.
@@ -85,6 +88,11 @@ def beam_fill(
   spans, fills = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
   for batch in batches:
     result = batch.result
+    if isinstance(result, PhraseResult):
+      size, fill = phrase_views.stack_fills(result, rows).T
+      spans.append(size)
+      fills.append(fill)
+      continue
     matches = result.matches
     some = np.isin(result.rows[matches.sentence], rows)
     some &= matches.category == ORDINARY

@@ -5,14 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from jaxmt.decode import derivation_rows, nbest, translation_forest
+from jaxmt.decode import decoding, derivation_rows, nbest, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.decode.chart import beam_forest, decoder
-from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode.chart.decoder import DecodeConfig
+from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.forced import forced
 from jaxmt.decode.model import Model, Source
+from jaxmt.hypergraph.forest import Forest
+from jaxmt.inspection import phrase_views
 from jaxmt.inspection.derivation_views import ComparedModels
 from jaxmt.metrics import registry
 from jaxmt.metrics import text as metric_text
@@ -28,12 +30,14 @@ class SearchedBatch:
 
   Attributes:
     result: the search.
+    forest: what it kept.
     lists: the best translations of its sentences, numbered by place.
     derivations: of the lists, in their order.
     costs: 1 - BLEU+1 of each translation, float64.
   """
 
-  result: Result
+  result: AnyResult
+  forest: Forest
   lists: CandidateLists
   derivations: Derivations
   costs: np.ndarray
@@ -65,13 +69,22 @@ class Searched:
 
   def ranks(self, name: str, derivations: Derivations) -> explain.Ranks:
     """Where the parts of S derivations stand in the search of a system."""
-    return explain.ranks_in(
-      self.compared.model(name),
+    model = self.compared.model(name)
+    rank = explain if model.order is None else phrase_views
+    results = [batch.result for batch in self.batches[name]]
+    return rank.ranks_in(
+      model,
       self.source,
       derivations,
-      [batch.result for batch in self.batches[name]],
+      results,  # type: ignore
       tolerance=TIE,
     )
+
+  def words(self, derivations: Derivations) -> np.ndarray:
+    """Source words under each part of S derivations, int64 `[N]`."""
+    if self.compared.models[0].order is not None:
+      return phrase_views.covered_words(derivations)
+    return derivations.end - derivations.begin
 
 
 def search_again(
@@ -98,7 +111,7 @@ def search_again(
     model = compared.model(name)
     batches[name] = [
       _batch(model, result, own, nbest_size)
-      for results in decoder.decode(model, source, config=configs[name])
+      for results in decoding.decode(model, source, config=configs[name])
       for result in results
     ]
   return Searched(
@@ -111,9 +124,9 @@ def search_again(
 
 
 def _batch(
-  model: Model, result: Result, references: Sequence[str], size: int
+  model: Model, result: AnyResult, references: Sequence[str], size: int
 ) -> SearchedBatch:
-  grown = beam_forest.extract(model, result)
+  grown = decoding.forest(model, result)
   places = np.arange(len(result.rows))
   lists = nbest.lists(
     model,
@@ -128,6 +141,7 @@ def _batch(
   known = [[references[row]] for row in result.rows.tolist()]
   return SearchedBatch(
     result=result,
+    forest=grown,
     lists=lists,
     derivations=translation_forest.derivations(grown, found),
     costs=costs(lists, known),
@@ -164,20 +178,26 @@ class GoodDerivations:
 
 
 def good_derivations(searched: Searched) -> GoodDerivations:
-  """Returns good derivations of all sentences that were searched."""
+  """Returns good derivations of all sentences that were searched.
+
+  Phrase tables have no forced decoding: theirs are from the lists.
+  """
   compared = searched.compared
   model = compared.models[-1]
-  source = models.rescore_source(model, searched.source)
-  config = forced.ForceConfig(threads=kernels.available_threads())
-  found = forced.force(model, source, searched.references, config=config)
-  first = translation_forest.kbest(model, source, found.forest, size=1)
-  derived = translation_forest.derivations(found.forest, first)
-  order = np.full(len(searched.rows), -1, np.int64)
-  order[first.sentence] = np.arange(len(derived))
   given = np.array([bool(line) for line in searched.references], bool)
+  order = np.full(len(searched.rows), -1, np.int64)
+  parts, reasons = [], [""] * len(order)
+  if model.order is None:
+    source = models.rescore_source(model, searched.source)
+    config = forced.ForceConfig(threads=kernels.available_threads())
+    found = forced.force(model, source, searched.references, config=config)
+    first = translation_forest.kbest(model, source, found.forest, size=1)
+    parts = [translation_forest.derivations(found.forest, first)]
+    order[first.sentence] = np.arange(len(parts[0]))
+    reasons = found.reason
   reached = (order >= 0) & given
   order[~reached] = -1
-  parts, size = [derived], len(derived)
+  size = sum(map(len, parts))
   least = np.full(len(order), np.inf)
   for name in compared.names:
     for batch in searched.batches[name]:
@@ -195,5 +215,5 @@ def good_derivations(searched: Searched) -> GoodDerivations:
   return GoodDerivations(
     derivations=derivation_rows.in_order(parts, order, arity=model.arity),
     reached=reached,
-    reasons=found.reason,
+    reasons=reasons,
   )

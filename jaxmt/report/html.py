@@ -5,6 +5,7 @@ scripts do not run, as in a notebook that is not trusted, the plain HTML that
 they would replace remains.
 """
 
+import dataclasses
 import functools
 import html
 from collections.abc import Sequence
@@ -32,11 +33,29 @@ def component(name: str, data: Any, plain: str) -> str:
     plain: HTML to show where scripts do not run.
   """
   style, script = _code()
+  element = _element(name, data, plain)
+  return f"{element}<style>{style}</style><script>{script}</script>"
+
+
+def drawn(view: Any) -> str:
+  """Returns a view for a page that has the components' scripts itself.
+
+  Args:
+    view: an alignment, a lattice or a tree, see `views`.
+  """
+  return _element(view.component, view.values(), text(view))
+
+
+def _element(name: str, data: Any, plain: str) -> str:
   return (
     f'<div class="jaxmt" data-component="{name}">{plain}'
     f'<script type="application/json">{blocks.to_json(data)}</script></div>'
-    f"<style>{style}</style><script>{script}</script>"
   )
+
+
+def text(value: Any) -> str:
+  """Returns plain text of a value, where scripts do not run."""
+  return f"<pre>{html.escape(str(value))}</pre>"
 
 
 def derivation_tree(roots: Sequence[Any]) -> str:
@@ -75,6 +94,7 @@ def derivation(roots: Sequence[Any]) -> str:
     roots: as for `derivation_tree`; with `sides`, words and numbers of
       children, or else only the plain tree is shown.
   """
+  roots = [node for root in roots for node in _said(root)]
   plain = derivation_tree(roots)
   rules: list[RuleView] = []
   nodes: list[NodeView] = []
@@ -120,6 +140,22 @@ def derivation(roots: Sequence[Any]) -> str:
     "derivation": view.values(),
   }
   return component("derivation", data, plain)
+
+
+def _said(root: Any) -> list[Any]:
+  """The phrases of a chain in the order they are said; else the root alone.
+
+  A chain of phrases has its last phrase as root, and rules without sites.
+  """
+  chain, node = [], root
+  while node.children and node.sides and not _sites(node.sides[1]):
+    chain.append(dataclasses.replace(node, children=()))
+    (node,) = node.children
+  return [node, *reversed(chain)]
+
+
+def _sites(side: Sequence[str | int]) -> bool:
+  return any(isinstance(symbol, int) for symbol in side)
 
 
 def kbest_table(

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 # What components need, in order; pages add their own.
 COMPONENTS = (
-  *("dom.js", "tables.js", "figures.js", "kbest.js", "derivation.js"),
-  *("chart.js", "graphs.js"),
+  *("dom.js", "tables.js", "figures.js", "glossary.js", "kbest.js"),
+  *("derivation.js", "chart.js", "graphs.js"),
 )
 REPORT = (*COMPONENTS, "why.js", "sentences.js", "report.js")
 

@@ -18,7 +18,7 @@ instead of records, since a report holds thousands of them.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 Pairs = Sequence[tuple[int, float]]  # number of a feature, value
 
@@ -32,6 +32,21 @@ def number(value: float, digits: int = 4) -> float | int:
 def pairs(values: Pairs) -> list[list[float]]:
   """Returns pairs of feature and value as JSON has them."""
   return [[int(name), number(value)] for name, value in values]
+
+
+class _Drawn:
+  """A view that draws itself in a notebook, alone."""
+
+  component: ClassVar[str]
+
+  def values(self) -> Any:
+    """Returns what the component takes."""
+    raise NotImplementedError
+
+  def _repr_html_(self) -> str:
+    from jaxmt.report import html  # which imports this module
+
+    return html.component(self.component, self.values(), html.text(self))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -182,19 +197,22 @@ class PartView:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ChartView:
-  """The chart of a sentence.
+  """The chart of a sentence, or the stacks of a search from left to right.
 
   Attributes:
     beam: hypotheses that a cell can keep.
-    cells: its cells.
+    cells: its cells; of stacks, (0, words covered, glue).
+    stacks: whether the cells are stacks.
   """
 
   beam: int
   cells: Sequence[CellView]
+  stacks: bool = False
 
   def values(self) -> dict[str, Any]:
     """Returns what the component takes."""
-    return {"k": self.beam, "c": [cell.values() for cell in self.cells]}
+    out = {"k": self.beam, "c": [cell.values() for cell in self.cells]}
+    return out | {"stacks": 1} if self.stacks else out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -224,7 +242,7 @@ class KBestView:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AlignmentView:
+class AlignmentView(_Drawn):
   """Word links, one or several sets of them.
 
   Attributes:
@@ -233,6 +251,7 @@ class AlignmentView:
     layers: (name, links) of each set; links are (source, target) positions.
   """
 
+  component = "alignment"
   source: Sequence[str]
   target: Sequence[str]
   layers: Sequence[tuple[str, Sequence[tuple[int, int]]]]
@@ -250,18 +269,23 @@ class AlignmentView:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LatticeView:
+class LatticeView(_Drawn):
   """A lattice: phrase options of a sentence, stacks of a search, word graphs.
 
   Attributes:
     states: name of each state, in an order in which edges lead forward.
     edges: (from, to, text, score) of each edge.
     best: numbers of the edges of the best path.
+    words: source words between the states; empty for none.
+    hidden: how many edges are left out.
   """
 
+  component = "lattice"
   states: Sequence[str]
   edges: Sequence[tuple[int, int, str, float]]
   best: Sequence[int] = ()
+  words: Sequence[str] = ()
+  hidden: int = 0
 
   def __post_init__(self):
     for one, two, *_ in self.edges:
@@ -274,11 +298,13 @@ class LatticeView:
       "states": list(self.states),
       "edges": [[a, b, text, number(z)] for a, b, text, z in self.edges],
       "best": list(self.best),
+      "words": list(self.words),
+      "hidden": self.hidden,
     }
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class DependencyView:
+class DependencyView(_Drawn):
   """A dependency tree, or several over the same words.
 
   Attributes:
@@ -288,6 +314,7 @@ class DependencyView:
       root; labels may be empty.
   """
 
+  component = "dependency"
   words: Sequence[str]
   trees: Sequence[tuple[str, Sequence[int], Sequence[str]]]
   tags: Sequence[str] = ()
@@ -312,7 +339,7 @@ class DependencyView:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ParseView:
+class ParseView(_Drawn):
   """A constituency tree over words.
 
   Attributes:
@@ -320,6 +347,7 @@ class ParseView:
     nodes: (label, begin, end, parent) in preorder, parent -1 for the root.
   """
 
+  component = "parse"
   words: Sequence[str]
   nodes: Sequence[tuple[str, int, int, int]]
 

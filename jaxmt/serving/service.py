@@ -9,10 +9,15 @@ import numpy as np
 from jaxmt import api
 from jaxmt.decode import decoding, nbest, translator
 from jaxmt.decode import model as models
-from jaxmt.decode.chart.decoder import Result
+from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.decode.translator import Translator
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.inspection import chart_views, derivation_views, list_views
+from jaxmt.inspection import (
+  chart_views,
+  derivation_views,
+  list_views,
+  phrase_views,
+)
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
 from jaxmt.report.views import number
 from jaxmt.text import raw_text
@@ -117,17 +122,21 @@ class Service:
       rows=np.arange(1),
     )
     (best,) = list_views.kbest_views(lists, self.features)
-    chart = None
-    if isinstance(result, Result):
-      chart = chart_views.chart_view(model, result, 0, hypotheses=30).values()
+    if isinstance(result, PhraseResult):
+      chart = phrase_views.stack_view(model, result, 0, hypotheses=30)
+      lattice = phrase_views.lattice_view(model, result, grown, 0)
+      drawn = {"chart": chart.values(), "lattice": lattice.values()}
+    else:
+      chart = chart_views.chart_view(model, result, 0, hypotheses=30)
+      drawn = {"chart": chart.values()}
     return {
       "source": line.split(),
       "text": lists.lines[0],
       "rules": [rule.values() for rule in book.views(compared)],
       "derivation": None if view is None else view.values(),
-      "chart": chart,
       "kbest": best.values(),
       "forest": forest_values(grown),
+      **drawn,
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.decode.chart import decoder
+from jaxmt.decode import decoding
 from jaxmt.decode.chart import exact as exact_decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.exact import SearchErrors
@@ -119,7 +119,7 @@ def _beam_scores(
   """The best scores that beam search finds, float32 `[N]`."""
   scores = np.zeros(len(source), np.float32)
   config = dataclasses.replace(config, search=search)
-  for parts in decoder.decode(model, source, config=config):
+  for parts in decoding.decode(model, source, config=config):
     for part in parts:
       scores[part.rows] = part.best().score
   return scores

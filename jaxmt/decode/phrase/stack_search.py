@@ -332,10 +332,15 @@ class _Sentence:
     )
     room = config.pop - count
     if room:
-      fill = lambda a: jnp.pad(a, [(0, room)] + [(0, 0)] * (a.ndim - 1))
+      fill = lambda a, value=0.0: jnp.pad(
+        a, [(0, room)] + [(0, 0)] * (a.ndim - 1), constant_values=value
+      )
+      head, back, option, values = found
       found = (
-        jnp.pad(head, (0, room), constant_values=-1),
-        *map(fill, found[1:]),
+        fill(head, -1),
+        fill(back),
+        fill(option),
+        fill(values, float(NONE)),
       )
     return kept, found
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxmt.decode import derivation_rows
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.decode.translate import Pieces
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import decode, system
@@ -30,12 +31,14 @@ from jaxmt.inspection import (
   chart_views,
   derivation_views,
   list_views,
+  phrase_views,
   search_statistics,
 )
 from jaxmt.inspection import searched as searching
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
 from jaxmt.inspection.searched import Searched
 from jaxmt.metrics import registry
+from jaxmt.parse import head_rules
 from jaxmt.text import trees
 from jaxmt.train import explain
 
@@ -54,6 +57,9 @@ class InspectConfig:
     nbest: candidates of a list.
     hypotheses: hypotheses shown of a cell.
     pruned: pruned candidates shown of a cell.
+    options: phrases shown of a phrase lattice.
+    head_rules: how the dependencies of source trees are found, one of
+      `jaxmt.parse.head_rules.RULES`; empty to show none.
     beams: other beams to decode some of the sample with, for search errors.
     moved: rules to show that gained, and that lost probability.
   """
@@ -64,6 +70,8 @@ class InspectConfig:
   nbest: int = 20
   hypotheses: int = 8
   pruned: int = 3
+  options: int = 60
+  head_rules: str = "chinese"
   beams: tuple[int, ...] = (10, 60)
   moved: int = 10
 
@@ -95,7 +103,9 @@ class Inspection(Record):
     sentences: for each sentence, as JSON: "d" the derivation of each system,
       "r" one of the reference or the best translation known, "e" whether it
       is the reference, "why" if not, and for sentences that were searched
-      again "x", for each system its chart, list and ranks of the derivations.
+      again "x", for each system its chart, list and ranks of the derivations,
+      and of a phrase table its lattice; "p" and "h" the nodes of its tree, and
+      the tags, heads and labels of its dependencies.
     search: see `search_statistics.rank_rows`.
     beams: search errors of other beams on the sample, see `search_report`.
     moved: for each trained system, rules that gained and lost most.
@@ -120,7 +130,9 @@ def check(config: InspectConfig) -> None:
   for name in ("changed", "sample", "words", "pruned", "moved"):
     if getattr(config, name) < 0:
       raise ValueError(f"{name} must not be negative")
-  for name in ("nbest", "hypotheses"):
+  if config.head_rules and config.head_rules not in head_rules.RULES:
+    raise ValueError(f"head_rules is none of {', '.join(head_rules.RULES)}")
+  for name in ("nbest", "hypotheses", "options"):
     if getattr(config, name) < 1:
       raise ValueError(f"{name} must be at least 1")
   if any(beam < 1 for beam in config.beams):
@@ -209,6 +221,8 @@ def _moved(
   config: InspectConfig, grammar: Grammar, thetas: Mapping[str, Theta]
 ) -> list[dict[str, Any]]:
   """For each trained system the rules that gained and lost most."""
+  if not thetas:
+    return []
   table = grammar.table
   columns = [tables.feature(table, name) for name in estimate.THETA]
   before = np.stack(columns, axis=1)
@@ -340,7 +354,23 @@ def _sentences(
       nodes = list_views.parse_view(parsed, row, ()).values()["nodes"]
       if nodes:
         sentence["p"] = nodes
+    _add_dependencies(part.config.inspect, parsed, out)
   return out
+
+
+def _add_dependencies(
+  config: InspectConfig, parsed: trees.Trees, sentences: list[dict[str, Any]]
+) -> None:
+  """Adds the tags and heads of words that the trees imply."""
+  if not config.head_rules:
+    return
+  bank, rows = head_rules.dependencies(
+    parsed, head_rules.RULES[config.head_rules]
+  )
+  for place, row in enumerate(rows.tolist()):
+    view = list_views.dependency_view(bank, place)
+    _, heads, labels = view.trees[0]
+    sentences[row]["h"] = [list(view.tags), list(heads), list(labels)]
 
 
 def _joined(before: dict[str, Any] | None, view) -> dict[str, Any] | None:
@@ -412,13 +442,16 @@ def _add_charts(
         lists[id(batch)] = list_views.kbest_views(
           batch.lists, model.feature_names, costs=batch.costs
         )
-      chart = chart_views.chart_view(
-        model,
-        batch.result,
-        place,
-        hypotheses=settings.hypotheses,
-        pruned=settings.pruned,
-      )
+      limits = {"hypotheses": settings.hypotheses, "pruned": settings.pruned}
+      result, lattice = batch.result, {}
+      if isinstance(result, PhraseResult):
+        chart = phrase_views.stack_view(model, result, place, **limits)
+        view = phrase_views.lattice_view(
+          model, result, batch.forest, place, options=settings.options
+        )
+        lattice = {"lattice": view.values()}
+      else:
+        chart = chart_views.chart_view(model, result, place, **limits)
       parts = [
         derivation_views.part_views(model, own, ranks[other], row)
         for other, own in some.items()
@@ -429,5 +462,6 @@ def _add_charts(
           "chart": chart.values(),
           "kbest": lists[id(batch)][place].values(),
           "ranks": [[view.values() for view in views] for views in parts],
+          **lattice,
         }
       )

@@ -1,6 +1,7 @@
 // Charts: a triangle of cells; a cell shows its beam and what fell out of it.
 //
 // A chart is {k: beam width, c: [[begin, end, glue, fill, scored, beam, pruned]]}
+// and, for a search from left to right, stacks: 1, its cells being [0, words, 1].
 // with beam and pruned lists of [text, score]. Derivations to follow through it
 // are [{name, parts}], parts as `PartView` has them:
 // [begin, end, glue, rank, competing, gap, kept].
@@ -17,7 +18,7 @@ jaxmt.chart = (source, chart, followed = []) => {
   const top = step + 22;
   const drawing = svg("svg", {
     width: size * step + 90,
-    height: top + depth * step + 30,
+    height: chart.stacks ? top + 24 : top + depth * step + 30,
     role: "group",
     "aria-label": "chart cells",
   });
@@ -101,7 +102,8 @@ jaxmt.chart = (source, chart, followed = []) => {
     return rect;
   });
   const rings = svg("g", {});
-  const lengths = Array.from({ length: depth }, (_, n) =>
+  const rows = chart.stacks ? 0 : depth;
+  const lengths = Array.from({ length: rows }, (_, n) =>
     svg(
       "text",
       {
@@ -116,7 +118,7 @@ jaxmt.chart = (source, chart, followed = []) => {
     svg(
       "text",
       { x: size * step + 6, y: 18 + step * 0.65, class: "faint" },
-      "glue",
+      chart.stacks ? "stacks" : "glue",
     ),
     ...lengths,
     ...rects,
@@ -129,11 +131,13 @@ jaxmt.chart = (source, chart, followed = []) => {
           "text",
           {
             x: place * step + step / 2,
-            y: top + depth * step + 16,
+            y: chart.stacks ? top + 12 : top + depth * step + 16,
             "text-anchor": "middle",
           },
-          [...word].slice(0, step > 30 ? 4 : 2).join(""),
-          svg("title", {}, word),
+          chart.stacks
+            ? String(place + 1)
+            : [...word].slice(0, step > 30 ? 4 : 2).join(""),
+          svg("title", {}, chart.stacks ? `${place + 1} words` : word),
         ),
       ),
     );
@@ -197,7 +201,9 @@ jaxmt.chart = (source, chart, followed = []) => {
     h(
       "p",
       { class: "small faint" },
-      "A square is a span of the source: rows are lengths, the lowest are single words, the row on top holds what glue has joined from the left. Rings follow a derivation: green parts are in the beam, red dashed ones fell out.",
+      chart.stacks
+        ? "A square is a stack: hypotheses that cover that many source words, ranked by their score and the future cost of the other words. Rings follow a derivation: green parts are in their stack, red dashed ones fell out."
+        : "A square is a span of the source: rows are lengths, the lowest are single words, the row on top holds what glue has joined from the left. Rings follow a derivation: green parts are in the beam, red dashed ones fell out.",
     ),
     panel,
   );
@@ -247,8 +253,12 @@ jaxmt.cell = (source, chart, cell, followed) => {
     h(
       "h3",
       {},
-      `${glue ? "Glue " : "Cell "}${begin}–${end}: `,
-      h("bdi", {}, source.slice(begin, end).join(" ")),
+      chart.stacks
+        ? `Stack of ${end} covered words`
+        : [
+            `${glue ? "Glue " : "Cell "}${begin}–${end}: `,
+            h("bdi", {}, source.slice(begin, end).join(" ")),
+          ],
     ),
     h(
       "p",

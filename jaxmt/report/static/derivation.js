@@ -118,7 +118,7 @@ jaxmt.breakdown = (context, found, system) => {
   );
   return jaxmt.table(
     rows.map(([name, [value, product]]) => ({
-      feature: context.features[name],
+      feature: jaxmt.feature(context.features[name]),
       value,
       weight: context.weights[system][name],
       adds: product,

@@ -79,7 +79,7 @@ jaxmt.alignment = ({ source, target, layers }) => {
 };
 
 // A lattice: states from left to right, edges as arcs, the best path marked.
-jaxmt.lattice = ({ states, edges, best }) => {
+jaxmt.lattice = ({ states, edges, best, words = [], hidden = 0 }) => {
   const { h, svg } = jaxmt;
   const step = Math.max(
     70,
@@ -156,7 +156,24 @@ jaxmt.lattice = ({ states, edges, best }) => {
       ),
     ),
   );
-  return h("div", { class: "graph scroll" }, drawing);
+  words.forEach((word, place) =>
+    drawing.append(
+      svg(
+        "text",
+        {
+          x: (x(place) + x(place + 1)) / 2,
+          y: height - 14,
+          "text-anchor": "middle",
+        },
+        word.length > shown / 8 ? `${word.slice(0, shown / 8)}…` : word,
+        svg("title", {}, word),
+      ),
+    ),
+  );
+  const note = hidden
+    ? h("p", { class: "small faint" }, `${hidden} more, with lower scores`)
+    : null;
+  return h("div", {}, h("div", { class: "graph scroll" }, drawing), note);
 };
 
 // Dependency trees as arcs over words; the first tree above, arcs that it does

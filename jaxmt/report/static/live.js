@@ -104,8 +104,14 @@ jaxmt.liveSentence = (data, found) => {
       target: jaxmt.read(context, found.derivation).words,
       layers: [["links", found.derivation.w]],
     }),
+    found.lattice
+      ? [h("h2", {}, "Phrase lattice"), jaxmt.lattice(found.lattice)]
+      : null,
     found.chart
-      ? [h("h2", {}, "Chart"), jaxmt.chart(found.source, found.chart, followed)]
+      ? [
+          h("h2", {}, found.chart.stacks ? "Stacks" : "Chart"),
+          jaxmt.chart(found.source, found.chart, followed),
+        ]
       : null,
     h(
       "p",

@@ -334,7 +334,7 @@ jaxmt.tuning = (data) => {
     h("h2", {}, "Weights"),
     jaxmt.table(
       data.features.map((feature, place) => ({
-        feature,
+        feature: jaxmt.feature(feature),
         ...Object.fromEntries(
           data.systems.map((name, system) => [
             name,
@@ -344,6 +344,7 @@ jaxmt.tuning = (data) => {
       })),
       { digits: 4 },
     ),
+    jaxmt.glossary(data.features),
     h("h2", {}, "Rounds"),
     jaxmt.table(
       Object.entries(data.tuning).flatMap(([system, rows]) =>
@@ -502,8 +503,10 @@ jaxmt.search = (data) => {
                 data.fill.map((row) => [row.system, row.points]),
               ),
               {
-                x: "words of the span",
-                title: "hypotheses per cell, mean",
+                x: data.stacks ? "covered words" : "words of the span",
+                title: data.stacks
+                  ? "hypotheses per stack, mean"
+                  : "hypotheses per cell, mean",
                 legend: true,
               },
             ),

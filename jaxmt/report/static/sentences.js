@@ -42,6 +42,7 @@ jaxmt.sentences = async (data) => {
     ["score of the second system", (n) => score(state.two, n)],
     ["source length", (n) => index.length[n]],
     ["unknown words", (n) => index.unknown[n]],
+    ["search errors", (n) => Number(wrong(n))],
     ["number", (n) => -n],
   ];
   const charts = new Set(data.charts);
@@ -374,6 +375,7 @@ jaxmt.sentence = async (data, index, n, one, two) => {
     features: data.features,
     weights: data.weights,
     rules: await jaxmt.block("rules"),
+    trained: Object.keys(data.training),
   };
   const [first, second] = [own.d[one], own.d[two]];
   if (one !== two) {
@@ -419,6 +421,20 @@ jaxmt.sentence = async (data, index, n, one, two) => {
     parts.push(
       h("h2", {}, "Source parse"),
       jaxmt.parse({ words: context.source, nodes: own.p }),
+    );
+  if (own.h)
+    parts.push(
+      h("h2", {}, "Source dependencies"),
+      h(
+        "p",
+        { class: "small faint" },
+        "An arrow leads from a head to its dependent, as the rules for heads of constituents find them.",
+      ),
+      jaxmt.dependency({
+        words: context.source,
+        tags: own.h[0],
+        trees: [["heads", own.h[1], own.h[2]]],
+      }),
     );
   return parts;
 };
@@ -471,8 +487,11 @@ jaxmt.searchViews = (data, context, own, searched, one, two, reference) => {
   const names = [...data.systems, good];
   const chart = h("div", {});
   const list = h("div", {});
+  const lattice = h("div", {});
+  const phrases = Boolean(searched[two].lattice);
   const draw = (system) => {
     const { chart: cells, kbest, ranks } = searched[system];
+    if (phrases) jaxmt.show(lattice, jaxmt.lattice(searched[system].lattice));
     const followed = names
       .map((name, place) => ({ name, parts: ranks[place] }))
       .filter(({ parts }) => parts.length)
@@ -493,9 +512,20 @@ jaxmt.searchViews = (data, context, own, searched, one, two, reference) => {
       (place) => draw(pair[place]),
     );
   return [
-    h("h2", {}, "Search: the chart"),
+    h("h2", {}, phrases ? "Search: the stacks" : "Search: the chart"),
     pick(),
     chart,
+    phrases
+      ? [
+          h("h2", {}, "Phrase lattice"),
+          h(
+            "p",
+            { class: "small faint" },
+            "Phrases that hypotheses in the stacks have used, over the source words; thick: those of the best translation. Point at one to see how much the best translation with it is behind.",
+          ),
+          lattice,
+        ]
+      : null,
     h("h2", {}, "The best translations"),
     h(
       "p",

@@ -28,6 +28,7 @@ jaxmt.compare = (context, one, two, first, second) => {
     after: fresh[place] * after[place],
     probabilities: (fresh[place] - old[place]) * before[place],
     weights: fresh[place] * (after[place] - before[place]),
+    newWeights: old[place] * after[place],
   }));
   const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
   // Features that the page has no values of (sparse ones) are the rest.
@@ -43,6 +44,7 @@ jaxmt.compare = (context, one, two, first, second) => {
       after: restAfter,
       probabilities: 0,
       weights: restAfter - restBefore,
+      newWeights: restAfter,
     });
   return {
     rows,
@@ -50,6 +52,8 @@ jaxmt.compare = (context, one, two, first, second) => {
     after: sum("after"),
     probabilities: sum("probabilities"),
     weights: sum("weights"),
+    newWeights: sum("newWeights"), // with the old rule probabilities
+    newProbabilities: sum("before") + sum("probabilities"), // with old weights
     scale,
   };
 };
@@ -113,11 +117,32 @@ jaxmt.chief = (rows, key, sign, number = 3) =>
     .map((row) => `${row.name} ${Math.abs(row[key]).toFixed(2)}`)
     .join(", ");
 
+// Whether rule probabilities or weights changed the choice, in one sentence.
+jaxmt.inShort = (found, [one, two]) => {
+  const { before, after, newWeights, newProbabilities } = found;
+  if (before > 1e-3)
+    return `In short: the search. ${one}'s own model prefers ${two}'s translation, but its beam had lost it.`;
+  if (after < -1e-3)
+    return `In short: the search. ${two}'s model still prefers ${one}'s translation, but its beam lost it.`;
+  if (Math.abs(found.probabilities) < 1e-3)
+    return "In short: the new weights. The rule probabilities of both derivations are the same.";
+  const [rules, weights] = [newProbabilities > 0, newWeights > 0];
+  const alone =
+    rules && weights
+      ? "either the new rule probabilities or the new weights. Each alone would have turned it."
+      : rules
+        ? "the new rule probabilities. With the old weights they would have turned it, too; the new weights alone would not."
+        : weights
+          ? "the new weights. With the old rule probabilities they would have turned it, too; the new rule probabilities alone would not."
+          : "both. Neither the new rule probabilities nor the new weights alone would have turned it.";
+  return `In short: ${alone}`;
+};
+
 // The story in sentences. `parts` are the ranks of the second derivation in the
 // first system's search, or undefined.
 jaxmt.story = (found, names, parts) => {
   const [one, two] = names;
-  const out = [];
+  const out = [jaxmt.inShort(found, names)];
   const { before, after, rows } = found;
   // Says which translation a system prefers, and which features speak for it.
   const verdict = (system, value, key) => {
@@ -192,7 +217,7 @@ jaxmt.why = (context, one, two, first, second, parts) => {
     );
   const table = jaxmt.table(
     rows.map((row) => ({
-      feature: row.name,
+      feature: jaxmt.feature(row.name),
       [`under ${names[0]}`]: bar(row.before),
       [`under ${names[1]}`]: bar(row.after),
       "by probabilities": row.probabilities,
@@ -219,8 +244,16 @@ jaxmt.why = (context, one, two, first, second, parts) => {
       `Score of ${names[1]}'s derivation less that of ${names[0]}'s, by feature: green speaks for ${names[1]}'s, red for ${names[0]}'s. Weights of ${names[1]} are scaled by ${found.scale.toFixed(2)}, so that both sets have the same size; that changes no decision.`,
     ),
     table,
+    jaxmt.glossary(rows.map((row) => row.name)),
     h("h3", {}, "Rules that only one of them uses"),
     jaxmt.ruleTable(context, one, two, first, second, names),
+    context.trained?.includes(names[1])
+      ? h(
+          "p",
+          { class: "small faint" },
+          `Training raises p(rule | source side) of the rules in the derivations that it learns from; the overview says which these are for ${names[1]}, the section on training which rules moved most. Worth: what a rule's own features add to the score.`,
+        )
+      : null,
   );
 };
 
