@@ -191,6 +191,8 @@ def test_an_experiment_with_phrases(tmp_path):
   assert done.returncode == 0, done.stderr
   results = json.loads((tmp_path / "run" / "results.json").read_text())
   assert "primary" in json.dumps(results)
+  report = (tmp_path / "run" / "report.html").read_text()
+  assert '"stacks":true' in report and 'id="data-chart-' in report
   model = jaxmt.load(str(tmp_path / "run"))
   assert model.model.order.hierarchical
   source = tiny_run.artefact(tmp_path / "run", "corpus", "test_source.txt")

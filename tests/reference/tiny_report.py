@@ -55,7 +55,13 @@ SEARCH = SearchStageConfig(beam=6, pop=24, span=10, threads=1)
 OTHER = {"LanguageModel": 0.2, "WordPenalty": -1.5, "glue": 0.4}
 
 
-def corpus() -> Corpus:
+TREE = (
+  "(IP (NP (DT das) (ADJP (JJ kleine)) (NN haus)) (VP (VC ist) (ADJP (JJ"
+  " alt))))"
+)
+
+
+def corpus(*, trees: bool = False) -> Corpus:
   source, target, links = zip(*tiny_training.PAIRS, strict=True)
   return Corpus(
     train_source=list(source),
@@ -65,6 +71,20 @@ def corpus() -> Corpus:
     tune_references=[[line] for line in target],
     test_source=list(SOURCES),
     test_references=[[line] for line in REFERENCES],
+    test_trees=[TREE, *["()"] * (len(SOURCES) - 1)] if trees else None,
+  )
+
+
+def phrase_table() -> Grammar:
+  """The phrase pairs among the rules."""
+  table = tiny_training.extracted().table
+  phrases = (table.kind == tables.Kind.HIERO) & (tables.arity(table) == 0)
+  table = tables.select(table, phrases)
+  return Grammar(
+    table=table,
+    kind="phrase",
+    orientation="word",
+    metrics={"rules": len(table)},
   )
 
 
@@ -85,7 +105,8 @@ def inspected(config, text, grammar, lm, scores, tuned, theta, done):
   for name in tuned:
     values[f"tuned-{name}"] = tuned[name].to_values()
     values[f"decode-{name}"] = done[name].to_values()
-  values["theta-augmented-forest"] = theta.to_values()
+  if theta is not None:
+    values["theta-augmented-forest"] = theta.to_values()
   return inspect_stage.inspect(
     inspect_stage.InspectionConfig(inspect=config.inspect, search=SEARCH),
     corpus=text,
@@ -97,9 +118,13 @@ def inspected(config, text, grammar, lm, scores, tuned, theta, done):
 
 
 @functools.cache
-def outcome() -> Outcome:
-  """The experiment; the second system has other weights and probabilities."""
-  text = corpus()
+def outcome(*, phrases: bool = False) -> Outcome:
+  """The experiment; the second system has other weights and probabilities.
+
+  Args:
+    phrases: with a phrase table, the same probabilities, and one source tree.
+  """
+  text = corpus(trees=phrases)
   table = tiny_training.extracted().table
   grammar = Grammar(table=table, metrics={"rules": len(table)})
   lm = LanguageModel(
@@ -108,12 +133,15 @@ def outcome() -> Outcome:
   before = np.stack([tables.feature(table, n) for n in estimate.THETA], axis=1)
   moved = np.where(np.arange(len(before))[:, None] % 3 == 0, before - 1, before)
   theta = Theta(theta=moved.astype(np.float32))
+  second = "augmented-forest"
+  if phrases:
+    grammar, theta, second = phrase_table(), None, "retuned"
   history = [
     {"round": n, "score": 0.3 + n / 10, "length_ratio": 1.0, "pool": 10,
      "weights": {"LanguageModel": n / 5, "glue": -0.1}}
     for n in range(3)
   ]  # fmt: skip
-  weights = {"primary": {}, "augmented-forest": OTHER}
+  weights = {"primary": {}, second: OTHER}
   tuned = {
     name: Tuned(
       weights=tiny_training.WEIGHTS | own,
@@ -143,13 +171,15 @@ def outcome() -> Outcome:
     )
     systems[name] = SystemArtefacts(
       learned=None,
-      theta=artefact(theta) if name != "primary" else None,
+      theta=artefact(theta) if theta and name != "primary" else None,
       tune=artefact(own),
       decode=artefact(done[name]),
     )
   config = experiment.freeze(experiment.defaults())
+  kind = "phrase" if phrases else "hiero"
   config = dataclasses.replace(
     config,
+    grammar=dataclasses.replace(config.grammar, kind=kind),
     search=SEARCH,
     systems=tuple(tuned),
     inspect=inspect_stage.InspectConfig(words=30, beams=(), nbest=8),
@@ -177,7 +207,7 @@ def outcome() -> Outcome:
 
 
 @functools.cache
-def page() -> str:
+def page(*, phrases: bool = False) -> str:
   """The report of it."""
-  made = outcome()
+  made = outcome(phrases=phrases)
   return report_page.make_page("D", made, experiment_report.comparison(made))

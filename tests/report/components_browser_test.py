@@ -29,45 +29,43 @@ def derivation():
   )
 
 
+def chain():
+  """Two phrases; the root is the one that is said last."""
+  first = Node(
+    label="X", begin=1, end=2, source="haus", target="house",
+    sides=(("haus",), ("house",)),
+  )  # fmt: skip
+  last = Node(
+    label="X", begin=0, end=1, source=HURT, target=HURT,
+    children=(first,), sides=((HURT,), (HURT,)),
+  )  # fmt: skip
+  return html.derivation([last])
+
+
 ALL = {
   "derivation": derivation(),
-  "alignment": html.component(
-    "alignment",
-    views.AlignmentView(
-      source=["das", HURT],
-      target=["the", "house"],
-      layers=[("one", [(0, 0)]), ("two", [(0, 0), (1, 1)])],
-    ).values(),
-    "plain",
-  ),
-  "lattice": html.component(
-    "lattice",
-    views.LatticeView(
-      states=["0", "1", "2"],
-      edges=[(0, 1, "the", -1.0), (1, 2, HURT, -2.0), (0, 2, "a house", -4.0)],
-      best=[0, 1],
-    ).values(),
-    "plain",
-  ),
-  "dependency": html.component(
-    "dependency",
-    views.DependencyView(
-      words=["the", HURT, "stands"],
-      tags=["D", "N", "V"],
-      trees=[
-        ("parser", [1, 2, -1], ["det", "subj", ""]),
-        ("gold", [2, 2, -1], []),
-      ],
-    ).values(),
-    "plain",
-  ),
-  "parse": html.component(
-    "parse",
-    views.ParseView(
-      words=["the", HURT], nodes=[("NP", 0, 2, -1), ("D", 0, 1, 0)]
-    ).values(),
-    "plain",
-  ),
+  "chain": chain(),
+  "alignment": views.AlignmentView(
+    source=["das", HURT],
+    target=["the", "house"],
+    layers=[("one", [(0, 0)]), ("two", [(0, 0), (1, 1)])],
+  )._repr_html_(),
+  "lattice": views.LatticeView(
+    states=["0", "1", "2"],
+    edges=[(0, 1, "the", -1.0), (1, 2, HURT, -2.0), (0, 2, "a house", -4.0)],
+    best=[0, 1],
+  )._repr_html_(),
+  "dependency": views.DependencyView(
+    words=["the", HURT, "stands"],
+    tags=["D", "N", "V"],
+    trees=[
+      ("parser", [1, 2, -1], ["det", "subj", ""]),
+      ("gold", [2, 2, -1], []),
+    ],
+  )._repr_html_(),
+  "parse": views.ParseView(
+    words=["the", HURT], nodes=[("NP", 0, 2, -1), ("D", 0, 1, 0)]
+  )._repr_html_(),
 }
 
 
@@ -111,3 +109,8 @@ def test_graphs_mark_the_best_path_and_wrong_arcs(driver):
   assert len(text(driver, "#lattice path.best")) == 2
   assert len(text(driver, "#dependency path.wrong")) == 1
   assert len(text(driver, "#alignment td span")) == 3
+
+
+def test_a_chain_of_phrases_is_read_from_its_first_phrase(driver):
+  assert text(driver, "#chain .words:last-child .w") == ["house", HURT]
+  assert text(driver, "#chain .words:first-child .w") == [HURT, "haus"]

@@ -14,6 +14,13 @@ def address(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def phrase_address(tmp_path_factory):
+  path = tmp_path_factory.mktemp("phrases") / "report.html"
+  path.write_text(tiny_report.page(phrases=True), encoding="utf-8")
+  return path.as_uri()
+
+
+@pytest.fixture(scope="module")
 def driver(tmp_path_factory):
   with browser.opened(tmp_path_factory.mktemp("profile")) as found:
     yield found
@@ -165,6 +172,11 @@ def test_the_page_says_why_a_translation_changed(driver, address):
   story = " ".join(texts(driver, ".why ol li"))
   assert "primary scores the translation of primary higher" in story
   assert "rule probabilities" in story and "weights" in story
+  assert story.startswith("In short: ")
+  browser.click(driver, ".why details summary")
+  assert "log probability of the target words" in " ".join(
+    texts(driver, ".why details dd")
+  )
   assert texts(driver, ".why table tbody td:first-child")
 
 
@@ -229,3 +241,30 @@ def test_dark_and_light_differ(driver, address):
     seen.add(driver.execute_script(colour))
     browser.click(driver, "header > button")
   assert len(seen) == 2
+
+
+def test_a_phrase_table_shows_stacks_and_its_lattice(driver, phrase_address):
+  show(driver, phrase_address, 1)
+  heads = texts(driver, "#sentence h2")
+  assert "Search: the stacks" in heads and "Phrase lattice" in heads
+  browser.click(driver, ".chart .cell[data-cell='0-2-1']")
+  assert texts(driver, ".chart .panel h3") == ["Stack of 2 covered words"]
+  assert texts(driver, ".chart .panel tbody td:last-child")
+  best = texts(driver, ".graph path.best title")
+  assert best and all("(" in one for one in best)
+  # Phrases stand in the order they are said, and say the translation.
+  said = texts(driver, ".derivation:first-of-type .words:last-child .w")
+  text = texts(driver, "#sentence .texts dd")[2]
+  assert text.startswith(" ".join(said[: len(text.split())])[:10])
+  browser.visit(driver, f"{phrase_address}#search")
+  assert "hypotheses per stack, mean" in texts(driver, "#search figcaption")
+
+
+def test_a_parsed_sentence_shows_its_dependencies(driver, phrase_address):
+  show(driver, phrase_address, 1)
+  heads = texts(driver, "#sentence h2")
+  assert heads.index("Source dependencies") > heads.index("Source parse")
+  arcs = texts(driver, "#sentence svg[aria-label^=dependency] path title")
+  assert "haus → das: DT" in arcs and len(arcs) == 4
+  show(driver, phrase_address, 2)
+  assert "Source dependencies" not in texts(driver, "#sentence h2")

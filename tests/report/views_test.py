@@ -54,6 +54,8 @@ def test_lattices_lead_forward():
     states=["0", "1", "2"], edges=[(0, 2, "the house", -1.5)], best=[0]
   )
   assert made.values()["edges"] == [[0, 2, "the house", -1.5]]
+  shown = made._repr_html_()
+  assert 'data-component="lattice"' in shown and "<pre>" in shown
   with pytest.raises(ValueError, match="forward"):
     views.LatticeView(states=["0", "1"], edges=[(1, 1, "x", 0.0)])
 
