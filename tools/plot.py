@@ -27,27 +27,6 @@ _OUTPUT = flags.DEFINE_string(
 _METRIC = flags.DEFINE_string("metric", None, "the first one by default")
 
 
-def _looker(found, metric: str):
-  """A function (entry, system, quantity) -> mean over seeds, or None."""
-  known = {(o.entry, o.system): o for o in found}
-
-  def look(entry, system, quantity):
-    outcome = known.get((entry, system))
-    if outcome is None:
-      return None
-    if quantity == "test":
-      values = [scores.get(metric) for scores in outcome.scores]
-    elif quantity == "tune":
-      values = [scores.get(metric) for scores in outcome.tune]
-    else:
-      values = [measures.get(quantity) for measures in outcome.measures]
-    if any(value is None for value in values):
-      return None
-    return statistics.mean(values)
-
-  return look
-
-
 def _panels(about, found, metric: str):
   """Titles, pictures and points."""
   layout = about.get("layout")
@@ -59,7 +38,7 @@ def _panels(about, found, metric: str):
     rows = [{"entry": name, metric: v} for name, v in values.items()]
     yield about["name"], plots.bars(values, label=metric), rows
     return
-  look = _looker(found, metric)
+  look = study.mean_quantity(found, metric)
   for panel in layout["panels"]:
     series = layouts.curves(panel, look)
     rows = [

@@ -12,9 +12,11 @@ up and swapped together.
 `*` marks better than the baseline with p < 0.05, `**` with p < 0.01; `-` and
 `--` mark worse. A study with a layout is printed as the published table is,
 there `*` and `-` mark p < 0.01, and `+`, where the study says so, better than
-every one of several systems; --plain gives the usual table. Table and plot
-are also written to WORKDIR/table.html. "fall-back" is the share of a trained
-system's counts that come from sentences without an admissible derivation.
+every one of several systems; --plain gives the usual table. WORKDIR/table.html
+has the table, which sorts by any column, the published figure if the layout is
+one, and learning curves: tuning scores by round. "fall-back" is the share of a
+trained system's counts that come from sentences without an admissible
+derivation.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -29,7 +31,7 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import study
 from jaxmt.metrics import evaluation, significance
-from jaxmt.report import layouts, page, plots, tables
+from jaxmt.report import html, layouts, page, tables
 from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"
@@ -226,22 +228,73 @@ def _page(about, rows, found, metric: str, legend: str) -> str:
     f"{o.entry} / {o.system}": [scores[metric] for scores in o.scores]
     for o in found
   }
-  chart = plots.bars(
-    {name: statistics.mean(v) for name, v in values.items()},
-    label=f"{metric}, mean and deviation over seeds",
-    errors={
-      name: statistics.stdev(v) if len(v) > 1 else 0.0
-      for name, v in values.items()
-    },
-  )
-  parts = [tables.as_html(rows), page.paragraph(legend)]
-  if chart:
-    parts.append(page.image(chart, f"{metric} of every entry"))
+  bars = [
+    {
+      "name": name,
+      "value": statistics.mean(own),
+      "margin": statistics.stdev(own) if len(own) > 1 else 0.0,
+    }
+    for name, own in values.items()
+  ]
+  title = f"{metric}, mean and deviation over seeds"
+  sections = [
+    page.section(
+      "Results",
+      page.paragraph(about["note"]),
+      tables.as_html(rows),
+      page.paragraph(legend),
+    ),
+    *_figures(about, found, metric),
+    page.section(
+      "Scores",
+      html.element("bars", {"rows": bars, "title": title, "left": 260}),
+    ),
+  ]
+  if curves := _learning_curves(found):
+    sections.append(page.section("Learning curves", curves))
   return page.page(
     f"Study: {about['name']}",
-    [page.section("Results", page.paragraph(about["note"]), *parts)],
+    sections,
     footer=f"base {about['base']}, seeds {about['seeds']}",
+    scripts=page.COMPONENTS,
   )
+
+
+def _figures(about, found, metric: str) -> list[str]:
+  """The panels of a published figure, a section of them."""
+  layout = about.get("layout")
+  if not layout or layout["kind"] != "curves":
+    return []
+  look = study.mean_quantity(found, metric)
+  panels = []
+  for panel in layout["panels"]:
+    series = layouts.curves(panel, look)
+    points = {
+      name: [list(point) for point in zip(x, y, strict=True)]
+      for name, (x, y) in series.items()
+    }
+    panels.append(_lines(points, layout["x"], panel["title"]))
+  return [
+    page.section("Figure", f'<div class="columns">{"".join(panels)}</div>')
+  ]
+
+
+def _learning_curves(found) -> str:
+  """Tuning scores by round, all systems of an entry in one figure."""
+  entries: dict[str, dict[str, list[list[float]]]] = {}
+  for outcome in found:
+    if points := outcome.learning_curve():
+      entries.setdefault(outcome.entry, {})[outcome.system] = points
+  figures = [
+    _lines(series, "round", f"{entry}: score on the tuning part")
+    for entry, series in entries.items()
+  ]
+  return f'<div class="columns">{"".join(figures)}</div>' if figures else ""
+
+
+def _lines(series, x: str, title: str) -> str:
+  data = {"series": series, "x": x, "title": title, "legend": True}
+  return html.element("lines", data)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,10 @@ def results(outcome: Outcome) -> dict[str, Any]:
     "grammar": outcome.grammar.value.metrics if outcome.grammar else {},
     "corpus": outcome.described.value.rows,
     "test_references": _digest(outcome.corpus.value.test_references),
+    "curves": {
+      name: [[row["round"], row["score"]] for row in own.tune.value.history]
+      for name, own in outcome.systems.items()
+    },
     "measures": _all_measures(outcome),
   }
 

@@ -18,6 +18,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -258,6 +259,8 @@ class Outcome:
     seeds: the seeds that are done.
     references: hash of the test references, for each seed; None in results
       that do not have it.
+    curves: [round, score] of tuning, for each seed; empty in results that do
+      not have them.
   """
 
   entry: str
@@ -268,6 +271,37 @@ class Outcome:
   measures: list[dict[str, float]]
   seeds: list[int]
   references: list[str | None]
+  curves: list[list[list[float]]] = dataclasses.field(default_factory=list)
+
+  def learning_curve(self) -> list[list[float]]:
+    """Returns [round, mean score] of tuning, over the seeds that got there."""
+    found: dict[float, list[float]] = {}
+    for curve in self.curves:
+      for step, score in curve:
+        found.setdefault(step, []).append(score)
+    return [[step, statistics.mean(found[step])] for step in sorted(found)]
+
+
+def mean_quantity(found: Sequence[Outcome], metric: str):
+  """Returns a function (entry, system, quantity) -> mean over seeds, or None.
+
+  A quantity is "test", "tune" or a number that runs report of a system.
+  """
+  known = {(o.entry, o.system): o for o in found}
+
+  def look(entry: str, system: str, quantity: str) -> float | None:
+    outcome = known.get((entry, system))
+    if outcome is None:
+      return None
+    parts = {"test": outcome.scores, "tune": outcome.tune}
+    name = metric if quantity in parts else quantity
+    values = [one.get(name) for one in parts.get(quantity, outcome.measures)]
+    known_values = [value for value in values if value is not None]
+    if len(known_values) < len(values):
+      return None
+    return statistics.mean(known_values)
+
+  return look
 
 
 def finished(folder: pathlib.Path, version: str | None) -> bool:
@@ -342,6 +376,7 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
         outcome.measures.append(results.get("measures", {}).get(system, {}))
         outcome.seeds.append(seed)
         outcome.references.append(results.get("test_references"))
+        outcome.curves.append(results.get("curves", {}).get(system, []))
         for metric in scores:
           values = statistics[f"{system}/{metric}"]
           outcome.statistics.setdefault(metric, []).append(values)

@@ -33,8 +33,8 @@ def component(name: str, data: Any, plain: str) -> str:
     plain: HTML to show where scripts do not run.
   """
   style, script = _code()
-  element = _element(name, data, plain)
-  return f"{element}<style>{style}</style><script>{script}</script>"
+  drawing = element(name, data, plain)
+  return f"{drawing}<style>{style}</style><script>{script}</script>"
 
 
 def drawn(view: Any) -> str:
@@ -43,10 +43,17 @@ def drawn(view: Any) -> str:
   Args:
     view: an alignment, a lattice or a tree, see `views`.
   """
-  return _element(view.component, view.values(), text(view))
+  return element(view.component, view.values(), text(view))
 
 
-def _element(name: str, data: Any, plain: str) -> str:
+def element(name: str, data: Any, plain: str = "") -> str:
+  """Returns a component for a page that has the scripts itself.
+
+  Args:
+    name: of the component.
+    data: what it takes.
+    plain: HTML to show where scripts do not run.
+  """
   return (
     f'<div class="jaxmt" data-component="{name}">{plain}'
     f'<script type="application/json">{blocks.to_json(data)}</script></div>'

@@ -38,6 +38,10 @@ def test_learns_parses_and_scores(folder):
   assert scores["sentences_per_second"] > 0
   parsed, gold = map(treebank.read_treebank, (str(out), str(bank)))
   assert parsed.heads.tolist() == gold.heads.tolist()
+  page = folder / "page.html"
+  done = run(*args, f"--page={page}")
+  assert done.returncode == 0, done.stderr
+  assert page.read_text().count('data-component="dependency"') == 16
 
 
 def test_learns_from_tags_alone(folder):

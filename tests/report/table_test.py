@@ -1,6 +1,7 @@
 """Significance over seeds in the table of a study."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from jaxmt.errors import InputError
 from jaxmt.experiment import study
 from tests import util
+from tests.report import browser
 
 # One word more or less than the baseline's 5 edits of 10: 1.5 deviations.
 BETTER = np.where(np.arange(30) < 19, 4.0, 6.0)
@@ -96,6 +98,36 @@ def test_gains_are_over_the_seeds_both_have(tmp_path):
   assert done.returncode == 0, done.stderr
   assert f"{WORSE.mean() - 5.0:+.2f}" in done.stdout
   assert "3 of 4 runs are done" in done.stdout
+
+
+def test_the_page_draws_figures_and_learning_curves(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a", "b"])
+  points = [[1, "base", "x"], [2, "own", "x"]]
+  panel = {"title": "TER", "y": "test", "series": {"one": points}}
+  change(
+    workdir / "study.json",
+    layout={"kind": "curves", "x": "k", "panels": [panel]},
+  )
+  for seed, end in ((0, [[0, 0.2], [1, 0.5]]), (1, [[0, 0.4]])):
+    change(workdir / f"own/s{seed}/results.json", curves={"x": end})
+  table(workdir)
+  page = (workdir / "table.html").read_text()
+  blocks = re.findall(r'application/json">(.*?)</script>', page)
+  figure, bars, curves = map(json.loads, blocks)
+  assert figure["series"]["one"] == [[1, 5.0], [2, float(BETTER.mean())]]
+  assert [row["name"] for row in bars["rows"]] == ["base / x", "own / x"]
+  assert curves["series"] == {"x": [[0, pytest.approx(0.3)], [1, 0.5]]}
+  with browser.opened(tmp_path / "profile") as driver:
+    driver.get((workdir / "table.html").as_uri())
+    assert (
+      browser.wait(
+        driver, "return document.querySelectorAll('figure svg').length"
+      )
+      == 3
+    )
+    browser.click(driver, "table th:last-child button")
+    assert browser.console(driver) == []
 
 
 def test_gains_of_different_test_sets_are_not_shown(tmp_path):

@@ -136,6 +136,10 @@ jaxmt.lines = (series, options = {}) => {
   );
 };
 
+jaxmt.components.lines = ({ series, ...options }) =>
+  jaxmt.lines(series, options);
+jaxmt.components.bars = ({ rows, ...options }) => jaxmt.bars(rows, options);
+
 // Horizontal bars: rows = [{name, value, margin}]; margins are drawn as lines.
 jaxmt.bars = (rows, options = {}) => {
   const { svg } = jaxmt;

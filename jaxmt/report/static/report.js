@@ -348,7 +348,10 @@ jaxmt.tuning = (data) => {
     h("h2", {}, "Rounds"),
     jaxmt.table(
       Object.entries(data.tuning).flatMap(([system, rows]) =>
-        rows.map(({ weights: _, ...row }) => ({ system, ...row })),
+        rows.map(({ weights: _, span_shares: __, ...row }) => ({
+          system,
+          ...row,
+        })),
       ),
       { digits: 4 },
     ),
@@ -358,12 +361,85 @@ jaxmt.tuning = (data) => {
 jaxmt.training = (data) => {
   const { h } = jaxmt;
   const entries = Object.entries(data.training);
-  if (!entries.length)
-    return h(
-      "p",
-      { class: "faint" },
-      "No system of this run trains rule probabilities.",
+  return [
+    entries.length
+      ? jaxmt.iterations(data, entries)
+      : h(
+          "p",
+          { class: "faint" },
+          "No system of this run trains rule probabilities.",
+        ),
+    jaxmt.violations(data),
+    data.ranks.length
+      ? [
+          h("h2", {}, "Where good derivations stand in the beams"),
+          h(
+            "p",
+            { class: "small faint" },
+            "Of the sample: the derivation of the reference, or of the best translation in the lists. Ranks are places among the hypotheses of a cell; a part beyond the beam is lost.",
+          ),
+          jaxmt.table(data.searchRows),
+          jaxmt.rankFigures(data),
+        ]
+      : null,
+  ];
+};
+
+// What violation-fixing learning did by epoch, and where its updates were.
+jaxmt.violations = (data) => {
+  const { h } = jaxmt;
+  const learned = Object.entries(data.tuning).filter(([, rows]) =>
+    rows.some((row) => row.span_shares),
+  );
+  if (!learned.length) return null;
+  const series = (key) =>
+    Object.fromEntries(
+      learned.map(([name, rows]) => [
+        name,
+        rows.map((row) => [row.round, row[key]]),
+      ]),
     );
+  const lengths = ["1", "2", "3–4", "5–8", "9–16", "17 and more"];
+  return [
+    h("h2", {}, "Violations"),
+    h(
+      "p",
+      { class: "small faint" },
+      "A violation is by how much the best hypothesis of a span scores above the best one that leads to the reference. Max-violation updates where it is largest.",
+    ),
+    h(
+      "div",
+      { class: "columns" },
+      jaxmt.lines(series("violation"), {
+        x: "epoch",
+        title: "mean violation of the updates",
+        legend: true,
+      }),
+      jaxmt.lines(series("valid_share"), {
+        x: "epoch",
+        title: "share of updates that mend a violation",
+        legend: true,
+      }),
+      learned.map(([name, rows]) =>
+        jaxmt.bars(
+          rows[rows.length - 1].span_shares.map((share, place) => ({
+            name: `${lengths[place]} words`,
+            value: 100 * share,
+            colour: jaxmt.colour(0),
+          })),
+          {
+            title: `${name}: where the last epoch's updates were, % by words of the span`,
+            digits: 1,
+          },
+        ),
+      ),
+    ),
+  ];
+};
+
+// Iterations of training rule probabilities, and the rules that moved.
+jaxmt.iterations = (data, entries) => {
+  const { h } = jaxmt;
   const series = (key) =>
     Object.fromEntries(
       entries.map(([name, rows]) => [
@@ -411,14 +487,6 @@ jaxmt.training = (data) => {
       ),
       jaxmt.table(rows),
     ]),
-    h("h2", {}, "Where good derivations stand in the beams"),
-    h(
-      "p",
-      { class: "small faint" },
-      "Of the sample: the derivation of the reference, or of the best translation in the lists. Ranks are places among the hypotheses of a cell; a part beyond the beam is lost.",
-    ),
-    jaxmt.table(data.searchRows),
-    jaxmt.rankFigures(data),
   ];
 };
 
