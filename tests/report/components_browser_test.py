@@ -76,6 +76,10 @@ def driver(tmp_path_factory):
     cells = "".join(f'<div id="{n}">{x}</div>' for n, x in ALL.items())
     path.write_text(f'<!doctype html><meta charset="utf-8">{cells}')
     found.get(path.as_uri())
+    browser.wait(
+      found,
+      f"return document.querySelectorAll('[data-drawn]').length === {len(ALL)}",
+    )
     yield found
 
 
