@@ -145,7 +145,9 @@ def test_word_links_lead_from_word_to_word(driver, address):
     const [above, below] = strip.querySelectorAll('.words');
     const middle = (e) => { const b = e.getBoundingClientRect();
       return b.left + b.width / 2 - left; };
-    return [...strip.querySelectorAll('line')].map((l) => [
+    const lines = [...strip.querySelectorAll('line')];
+    // Lines are placed when the layout is known.
+    return lines.every((l) => l.hasAttribute('x2')) && lines.map((l) => [
       l.getAttribute('x1') - middle(above.children[l.dataset.s]),
       l.getAttribute('x2') - middle(below.children[l.dataset.t])]);
     """,
