@@ -80,6 +80,7 @@ def load_files(
   kind: str = "scfg",
   reordering: str = "",
   distortion: int | None = None,
+  models: Sequence[str] = (),
 ) -> Translator:
   """Returns a translator of files.
 
@@ -96,6 +97,8 @@ def load_files(
       for "btg" a folder that has one, if not the grammar itself.
     distortion: distortion limit of phrases, -1 for none; that of a moses.ini,
       or else 6, if None.
+    models: folders of `launch/embed.py` with trained features of rules in
+      sentences.
 
   Raises:
     InputError: if a file is missing or malformed.
@@ -110,6 +113,7 @@ def load_files(
     kind=kind,
     reordering=reordering,
     distortion=distortion,
+    folders=models,
   )
 
 

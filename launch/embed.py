@@ -1,33 +1,56 @@
-r"""Learns word vectors from text.
+r"""Learns word vectors from text, and neural features of rules.
 
     python launch/embed.py --text=T --output=V [--model=skip-gram|ranking] \
         [--size=50] [--window=5] [--epochs=5] [--min_count=1] [--workdir=D]
+    python launch/embed.py --model=scorer --grammar=G --lm=LM --weights=W \
+        --input=S --references=R1,R2 --output=FOLDER [--loss=softmax|risk|...] \
+        [--dev_input=S2 --dev_references=R3] [--rounds=3] [--workdir=D]
 
-Writes one line a word, the word and its numbers, after a line with the number
-of words and of numbers (the text format of word2vec). Words seen less often
-than --min_count share the vector of <unk>. With --workdir a run that was killed
-resumes after its last finished epoch.
+Word vectors: one line a word, the word and its numbers, after a line with the
+number of words and of numbers (the text format of word2vec). Words seen less
+often than --min_count share the vector of <unk>. With --workdir a run that was
+killed resumes after its last finished epoch.
+
+Scorer: a network that scores rules in sentences is trained through the forests
+of the decoder, by a loss on all their derivations; the weights W stay. The
+network of the round of best BLEU (on --dev_input, if given) is written as a
+folder. `translate.py` and `tune.py` take it with --models=FOLDER and a weight
+RuleScore, 1 as it was trained; experiments with --config.grammar.models.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
+import dataclasses
 import hashlib
 import pathlib
 import time
+from typing import Any
 
 from absl import flags
 
 from jaxmt.errors import InputError
+from jaxmt.experiment import model_flags
 from jaxmt.runtime import checkpoint, parallel, progress
-from jaxmt.text import files, vocabulary
+from jaxmt.text import files, references, vocabulary
 
 FLAGS = flags.FLAGS
+flags.adopt_module_key_flags(model_flags)
 flags.DEFINE_string("text", None, "one sentence a line, tokenised")
 flags.DEFINE_string("output", None, "where the vectors go; '-' for stdout")
 flags.DEFINE_string("workdir", None, "folder of finished epochs")
 flags.DEFINE_enum(
-  "model", "skip-gram", ["skip-gram", "ranking"], "what is learned"
+  "model", "skip-gram", ["skip-gram", "ranking", "scorer"], "what is learned"
 )
+flags.DEFINE_string("weights", None, "scorer: tuned weights of the model")
+flags.DEFINE_string("input", None, "scorer: source text to train on")
+flags.DEFINE_list("references", [], "scorer: translations of --input")
+flags.DEFINE_string("dev_input", None, "scorer: source text to judge by")
+flags.DEFINE_list("dev_references", [], "scorer: translations of --dev_input")
+flags.DEFINE_string("loss", "softmax", "scorer: a loss on forests")
+flags.DEFINE_integer("rounds", 3, "scorer: decodings, each before --epochs")
+flags.DEFINE_integer("beam", 30, "scorer: hypotheses per cell", lower_bound=1)
+flags.DEFINE_integer("pop", 200, "scorer: candidates per cell", lower_bound=1)
+flags.DEFINE_float("l2", 1e-4, "scorer: pull of the parameters to 0")
 flags.DEFINE_integer("size", 50, "numbers of a word")
 flags.DEFINE_integer("window", 5, "context words on either side")
 flags.DEFINE_integer("negatives", 5, "random words for each context word")
@@ -51,10 +74,18 @@ def _epochs_folder(lines, options) -> pathlib.Path:
 def main(argv: list[str]) -> None:
   """Reads flags, learns, writes."""
   del argv
-  program.check_paths(outputs=("output",), inputs=("text",))
-  program.required(text=FLAGS.text, output=FLAGS.output)
   if FLAGS.min_count < 1 or FLAGS.seed < 0 or FLAGS.devices < 0:
     raise InputError("--min_count must be at least 1, --seed and --devices 0")
+  if FLAGS.model == "scorer":
+    _scorer()
+  else:
+    _word_vectors()
+
+
+def _word_vectors() -> None:
+  """Learns word vectors."""
+  program.check_paths(outputs=("output",), inputs=("text",))
+  program.required(text=FLAGS.text, output=FLAGS.output)
   parallel.initialize(devices=FLAGS.devices)
   from jaxmt.models import vector_files, word_vectors  # imports JAX
   from jaxmt.models.fitting import FitOptions
@@ -93,6 +124,103 @@ def main(argv: list[str]) -> None:
     f"{len(vectors):,} words of {len(text.flat):,}"
     f" in {time.perf_counter() - start:.1f} s"
   )
+
+
+def _given(name: str, default: Any) -> Any:
+  """The value of a flag that was given, or this default."""
+  return FLAGS[name].value if FLAGS[name].present else default
+
+
+def _scorer() -> None:
+  """Trains a network that scores rules in sentences."""
+  program.check_paths(
+    outputs=("output",),
+    inputs=("weights", "input", "references", "dev_input", "dev_references"),
+  )
+  program.required(
+    grammar=model_flags.GRAMMAR.value,
+    lm=model_flags.LM.value,
+    weights=FLAGS.weights,
+    input=FLAGS.input,
+    references=FLAGS.references,
+    output=FLAGS.output,
+  )
+  if bool(FLAGS.dev_input) != bool(FLAGS.dev_references):
+    raise InputError("--dev_input and --dev_references need each other")
+  parallel.initialize(devices=FLAGS.devices)
+  from jaxmt.decode import loading, translator
+  from jaxmt.features import sentence_models
+  from jaxmt.train import scorer_training
+
+  start = time.perf_counter()
+  own = scorer_training.ScorerOptions()
+  options = scorer_training.ScorerOptions(
+    loss=FLAGS.loss,
+    size=_given("size", own.size),
+    hidden=_given("hidden", own.hidden),
+    min_count=_given("min_count", own.min_count),
+    rounds=FLAGS.rounds,
+    passes=_given("epochs", own.passes),
+    batch=_given("batch", own.batch),
+    rate=_given("rate", own.rate),
+    l2=FLAGS.l2,
+    seed=FLAGS.seed,
+  )
+  scorer_training.check_options(options)
+  loaded = loading.load_files(
+    model_flags.GRAMMAR.value,
+    lm=model_flags.LM.value,
+    weights=FLAGS.weights,
+    dialect=model_flags.DIALECT.value,
+    span=model_flags.SPAN.value,
+    kind=model_flags.KIND.value,
+    reordering=model_flags.REORDERING.value,
+    distortion=model_flags.DISTORTION.value,
+    orientation=model_flags.ORIENTATION.value,
+    folders=model_flags.MODELS.value,
+  )
+  loaded = dataclasses.replace(loaded, beam=FLAGS.beam, pop=FLAGS.pop)
+  texts = [_text(FLAGS.input, FLAGS.references)]
+  if FLAGS.dev_input:
+    texts.append(_text(FLAGS.dev_input, FLAGS.dev_references))
+  store = None
+  if FLAGS.workdir:
+    told = [line for one in texts for line in one.lines]
+    told.append(repr([one.references for one in texts]))
+    told.append(repr(sorted(loaded.weights.items())))
+    told.append(checkpoint.file_digest(model_flags.LM.value))
+    store = checkpoint.Partial(_epochs_folder(told, options))
+
+  def say(record) -> None:
+    progress.say(f"  round {record['round']}: BLEU {100 * record['bleu']:.2f}")
+
+  done = scorer_training.train(
+    loaded.model,
+    texts[0],
+    options,
+    config=translator.decode_config(loaded, forest=True),
+    development=texts[1] if len(texts) > 1 else None,
+    store=store,
+    on_round=say,
+  )
+  sentence_models.write(FLAGS.output, [done.scorer])
+  best = max(done.history, key=lambda record: record["bleu"])
+  progress.say(
+    f"round {best['round']} is best: BLEU {100 * best['bleu']:.2f}, without"
+    f" the network {100 * done.history[0]['bleu']:.2f};"
+    f" {time.perf_counter() - start:.1f} s"
+  )
+
+
+def _text(path: str, reference_paths: list[str]):
+  """Source sentences with their references."""
+  from jaxmt.train import scorer_training
+
+  lines = files.read_lines(path)
+  given = references.read_references(
+    reference_paths, expected=len(lines), expected_path=path
+  )
+  return scorer_training.Text(lines=lines, references=given)
 
 
 if __name__ == "__main__":

@@ -188,6 +188,7 @@ def _load(lines: list[str]) -> Translator:
       reordering=model_flags.REORDERING.value,
       distortion=model_flags.DISTORTION.value,
       orientation=model_flags.ORIENTATION.value,
+      folders=model_flags.MODELS.value,
     )
     if skipped is not None:
       size = len(translator.model.table)

@@ -343,6 +343,7 @@ def _about(given: Mapping[str, float] | None) -> dict:
       model_flags.KIND,
       model_flags.DISTORTION,
       model_flags.ORIENTATION,
+      model_flags.MODELS,
       search_flags.TARGETS,
       _NBEST,
     ),
@@ -389,6 +390,12 @@ def _loop_model(given: Mapping[str, float] | None):
     )
     if kind == "btg"
     else None,
+    local=loading.read_local(
+      model_flags.GRAMMAR.value,
+      model_flags.MODELS.value,
+      table=table,
+      dialect=dialect,
+    ),
   )
   if given is None:
     start = kbest_decoder.start_weights(model.feature_names, model.units)

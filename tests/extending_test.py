@@ -5,6 +5,7 @@ import dataclasses
 import itertools
 import zlib
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -334,6 +335,57 @@ def test_a_hypergraph_maker_from_outside():
   want = losses.find("risk").function(lists.score, sums, np.ones(5, bool))
   np.testing.assert_allclose(risk(forest.score), want, atol=1e-5)
   assert np.abs(jax.grad(lambda s: risk(s)[0])(forest.score)).max() > 0.01
+
+
+class RuleNet(nn.Module):
+  """Scores a rule of the table by a vector of its own."""
+
+  rules: int
+
+  @nn.compact
+  def __call__(self, rules):
+    return nn.Dense(1)(nn.tanh(nn.Embed(self.rules, 4)(rules)))[..., 0]
+
+
+def test_a_neural_feature_from_outside():
+  """A network learns to avoid a word, by risk on forests."""
+  table = tiny.extracted().table
+  net = RuleNet(rules=len(table) + 9)  # glue, copies and the goal, too
+  parameters = net.init(jax.random.key(0), jnp.zeros(1, int))
+
+  def best(parameters):
+    """The best translations with the network, and their forests."""
+    feature = local_features.SentenceFeature(
+      name="Net", values=lambda _, rules, __: net.apply(parameters, rules)
+    )
+    model = models.make_model(
+      table,
+      tiny.language_model(),
+      weights=tiny.WEIGHTS | {"Net": 1.0},
+      local=[feature],
+    )
+    source = models.make_source(model, SENTENCES)
+    config = DecodeConfig(search=tiny.SEARCH)
+    ((result,),) = decoder.decode(model, source, config=config)
+    forest = beam_forest.extract(model, result)
+    lists = translation_forest.kbest(model, result.source, forest, size=1)
+    lines = translation_forest.strings(model, result.source, lists)
+    return forest, " ".join(lines).split()
+
+  forest, words = best(jax.tree.map(jnp.zeros_like, parameters))
+  assert "the" in words
+  packed = forest_losses.pack(forest)
+  rules = jnp.minimum(forest.edges.rule, net.rules - 1)
+  the = table.target_words.index["the"]
+  has_the = np.array([the in side for side in table.target] + [False] * 99)
+  costs = packed.pad(has_the[np.minimum(rules, len(has_the) - 1)] * 1.0)
+  scores = lambda p: packed.pad(forest.score + net.apply(p, rules))
+  value = lambda p: forest_losses.risk(packed, scores(p), costs)[0]
+  slopes = jax.jit(jax.grad(value))
+  for _ in range(40):
+    step = slopes(parameters)
+    parameters = jax.tree.map(lambda p, g: p - 2.0 * g, parameters, step)
+  assert "the" not in best(parameters)[1]
 
 
 def fewest_rules(model, source, forest, references, config):

@@ -24,7 +24,7 @@ ALLOWED = {
   "models": TEXT | {"runtime"},
   "losses": TEXT | {"hypergraph"},
   "grammar": TEXT | {"align", "lm", "runtime"},
-  "features": TEXT | {"grammar", "lm"},
+  "features": TEXT | {"grammar", "lm", "models"},
   "hypergraph": TEXT,
   "parse": TEXT | {"hypergraph", "losses", "runtime"},
   "report": TEXT,

@@ -9,8 +9,9 @@ from jaxmt.decode.model import Model
 from jaxmt.decode.phrase import phrase_model
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
-from jaxmt.features import maxent_reordering, phrase_order
+from jaxmt.features import maxent_reordering, phrase_order, sentence_models
 from jaxmt.features import weights as weight_files
+from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import ReorderingModel
 from jaxmt.grammar import btg, native
 from jaxmt.grammar import filter as filter_lib
@@ -74,6 +75,7 @@ def load_files(
   distortion: int | None = None,
   orientation: str = "word",
   matching_of: str | None = None,
+  folders: Sequence[str] = (),
 ) -> Translator:
   """Returns a translator of files.
 
@@ -95,6 +97,8 @@ def load_files(
     orientation: kind of the reordering model, "word", "phrase" or
       "hierarchical".
     matching_of: the dialect whose decoder matches rules, see `make_model`.
+    folders: those of `launch/embed.py` with features of rules in sentences,
+      beside those in the grammar's folder.
   """
   limits: dict[str, int] = {}
   binarize = ""
@@ -126,11 +130,35 @@ def load_files(
     orientation=orientation,
     maxent=maxent,
     matching_of=matching_of,
+    local=read_local(grammar, folders, table=table, dialect=dialect),
   )
   if kind == "phrase":
     beam = limits.get("beam", _BEAM)
     return Translator(model=model, beam=beam, pop=limits.get("pop", 2 * beam))
   return Translator(model=model, pop=limits.get("pop", 200), binarize=binarize)
+
+
+def read_local(
+  grammar: str,
+  folders: Sequence[str],
+  *,
+  table: RuleTable,
+  dialect: str = "jaxmt",
+) -> tuple[SentenceFeature, ...]:
+  """Returns the features of trained models of rules in sentences.
+
+  Args:
+    grammar: the rules; a folder of our own may hold models.
+    folders: further folders that must hold some.
+    table: the rules, all of them.
+    dialect: format of the grammar.
+
+  Raises:
+    InputError: if a model is damaged or does not fit the rules.
+  """
+  beside = sentence_models.read(grammar) if dialect == "jaxmt" else ()
+  given = sentence_models.read_all(folders, table)
+  return sentence_models.features([*beside, *given])
 
 
 def read_maxent(
@@ -188,6 +216,7 @@ def make_model(
   orientation: str = "word",
   maxent: ReorderingModel | None = None,
   matching_of: str | None = None,
+  local: Sequence[SentenceFeature] = (),
 ) -> Model:
   """Returns the model of rules and a language model.
 
@@ -206,6 +235,7 @@ def make_model(
     maxent: reordering model of a BTG.
     matching_of: the dialect that says which words may be copied and how tree
       fragments match; `dialect` if None.
+    local: features of rules in sentences, see `read_local`.
 
   Raises:
     InputError: for an unknown kind.
@@ -234,6 +264,7 @@ def make_model(
       distortion=distortion,
       targets=targets,
       orientation=orientation,
+      local=local,
     )
   return models.make_model(
     table,
@@ -248,6 +279,7 @@ def make_model(
       glue="needed" if kind == "btg" else "always",
     ),
     features=maxent_reordering.make_features(maxent),
+    local=local,
   )
 
 

@@ -18,6 +18,7 @@ from jaxmt.features import base as feature_base
 from jaxmt.features import (
   feature_keys,
   language_model,
+  local_features,
   rule_templates,
   string_templates,
 )
@@ -29,6 +30,7 @@ from jaxmt.features.base import (
 )
 from jaxmt.features.feature_keys import KeyedWeights
 from jaxmt.features.language_model import LanguageModel
+from jaxmt.features.local_features import LocalFeature
 from jaxmt.features.phrase_order import PhraseOrder, order_scores
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
 from jaxmt.features.weights import DIALECTS, Units
@@ -61,6 +63,8 @@ class Model:
     limits: how to match.
     templates: sparse features of rule applications, or None. Their weights are
       found in `weights` by name.
+    local: features of rules in sentences that the model brings along, such as
+      trained networks; their weights are found in `weights` by name, too.
     version: another object for other weights or feature values.
     order: of a phrase-based model, how phrases are ordered; None for a model
       that is searched in a chart.
@@ -82,6 +86,7 @@ class Model:
   arity: int
   limits: MatchConfig
   templates: RuleTemplates | None = None
+  local: tuple[LocalFeature, ...] = ()
   version: object = None
   order: PhraseOrder | None = None
   distortion: float = 0.0
@@ -215,6 +220,7 @@ def make_model(
   limits: MatchConfig | None = None,
   arity: int | None = None,
   features: Sequence[tuple[StatefulFeature, Any]] = (),
+  local: Sequence[LocalFeature] = (),
   order: PhraseOrder | None = None,
 ) -> Model:
   """Prepares a table, completed if need be, for decoding.
@@ -227,6 +233,7 @@ def make_model(
     limits: how to match.
     arity: A, if it is to be more than the table needs.
     features: further stateful features, each with its parameters.
+    local: features of rules in sentences beside the registered ones.
     order: of a phrase-based model, see `phrase.loading`.
 
   Raises:
@@ -265,6 +272,7 @@ def make_model(
     copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
     arity=arity,
     limits=limits,
+    local=tuple(local),
     order=order,
   )
   if len(set(model.feature_names)) < len(model.feature_names):
@@ -276,7 +284,7 @@ def make_model(
 
 def unknown_weights(model: Model, weights: Mapping[str, float]) -> list[str]:
   """Returns the names of weights that no feature of the model has."""
-  known = set(model.feature_names)
+  known = {*model.feature_names, *map(local_features.head, model.local)}
   return [
     name
     for name in weights
@@ -326,11 +334,16 @@ def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
 def with_templates(model: Model, config: TemplateConfig | None) -> Model:
   """Returns the model with other sparse features, or none.
 
-  The weights it has already count for the new features, too.
+  The weights it has already count for the new features, too. The model's own
+  `local` features stay.
   """
   templates = None
-  if config is not None and config.names:
-    templates = rule_templates.make_templates(model.table, config)
+  if config is None:
+    config = TemplateConfig(names=())
+  if config.names or model.local:
+    templates = rule_templates.make_templates(
+      model.table, config, local=model.local
+    )
   model = dataclasses.replace(model, templates=templates)
   return with_weights(model, model.weights) if model.weights else model
 

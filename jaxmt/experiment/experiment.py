@@ -224,7 +224,10 @@ def _checked(key: str, check: Callable[[Any], None], part: Any) -> None:
 
 def version(config: ExperimentConfig) -> str:
   """Returns a hash of config, code and input files."""
-  paths = [*align.input_paths(config.align).values()]
+  paths = [
+    *align.input_paths(config.align).values(),
+    *grammar.input_paths(config.grammar).values(),
+  ]
   if config.data.kind == "files":
     paths += corpus.input_paths(config.data.files).values()
   parts = {
@@ -263,12 +266,18 @@ def run(run: Run, config: ExperimentConfig) -> str:
   built: dict[str, SystemArtefacts] = {}
   rules = None
   if config.systems:
+    manifests = {
+      parameter: pipeline.source_file(path)
+      for parameter, path in grammar.input_paths(config.grammar).items()
+    }
     rules = run.stage(
       "grammar",
       grammar.extract,
       config=config.grammar,
+      resumable=False,
       corpus=text,
       links=links,
+      **manifests,
     )
     built = _systems(run, config, corpus=text, grammar=rules, lm=model)
   floor = run.stage(

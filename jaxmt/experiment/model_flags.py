@@ -45,6 +45,12 @@ ORIENTATION = flags.DEFINE_enum(
   ["word", "phrase", "hierarchical"],
   "what orientations the reordering model was extracted with",
 )
+MODELS = flags.DEFINE_list(
+  "models",
+  [],
+  "folders of embed.py with trained features of rules in sentences; comma-"
+  "separated",
+)
 SPAN = flags.DEFINE_integer("span", 10, "longest Hiero span", lower_bound=1)
 TREES = flags.DEFINE_string(
   "trees", "", "trees of the source text, for tree-to-string rules"

@@ -27,7 +27,7 @@ from jaxmt.experiment.finished_run import FinishedRun
 from jaxmt.experiment.stages import system as system_lib
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.features import maxent_reordering
+from jaxmt.features import maxent_reordering, sentence_models
 from jaxmt.features import weights as weight_files
 from jaxmt.features.weights import DIALECTS
 from jaxmt.grammar import formats, native
@@ -120,9 +120,9 @@ def export(
     "distortion": run.search.distortion,
     **{size: getattr(run.search, size) for size in _SIZES},
   }
-  beside = {}
+  beside = sentence_models.to_values(grammar.models)
   if grammar.reordering is not None:
-    beside = maxent_reordering.to_values(grammar.reordering)
+    beside |= maxent_reordering.to_values(grammar.reordering)
   with array_folder.new_folder(output, mark=_SETTINGS) as folder:
     if native_form:
       native.write(str(folder / "grammar"), table, beside=beside)

@@ -82,7 +82,7 @@ class RuleTemplates:
     config: which templates.
     rules: columns of the table.
     table: the rules.
-    added: the features of the config that are not compiled.
+    added: features that are not compiled: those of the config, and others.
     used: which of the rule's own templates are in use, int64 `[4]`.
     pieces: parts of names: literals, combinations, labels, words.
     bases: the first piece of labels, source words, target words, and how many
@@ -216,8 +216,18 @@ def is_template_weight(name: str) -> bool:
   return bool(config_of([name]).names)
 
 
-def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
+def make_templates(
+  table: RuleTable,
+  config: TemplateConfig,
+  *,
+  local: Sequence[LocalFeature] = (),
+) -> RuleTemplates:
   """Prepares templates for the rules of a table.
+
+  Args:
+    table: the rules.
+    config: which templates.
+    local: features that are not registered, used with those of the config.
 
   Raises:
     InputError: see `check`.
@@ -251,8 +261,9 @@ def make_templates(table: RuleTable, config: TemplateConfig) -> RuleTemplates:
     config=config,
     rules=rules,
     table=table,
-    added=tuple(
-      registered[name] for name in config.names if name not in TEMPLATES
+    added=(
+      *(registered[name] for name in config.names if name not in TEMPLATES),
+      *local,
     ),
     used=used,
     pieces=pieces,

@@ -18,7 +18,7 @@ from jaxmt.decode import forest_files
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run, saved_systems, study
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.features import maxent_reordering, weights
+from jaxmt.features import maxent_reordering, sentence_models, weights
 from jaxmt.grammar import formats, native, reordering, validation
 from jaxmt.hypergraph import archive
 from jaxmt.lm import arpa_read
@@ -268,6 +268,17 @@ def _write_maxent(path: str) -> None:
         out.write_lines(name, value)
 
 
+def _write_scorer(path: str) -> None:
+  words = vocabulary.to_lines(vocabulary.build([["a b"]]))
+  shapes = {"source": (6, 2), "target": (6, 2), "context": (6, 2)}
+  shapes |= {"rule": (4, 3), "bias": (3,), "sentence": (2, 3), "output": (3, 1)}
+  with array_folder.open_writer(path) as out:
+    for name, shape in shapes.items():
+      out.append(f"scorer_{name}", np.zeros(shape, np.float32))
+    for side in ("source", "target"):
+      out.write_lines(f"scorer_{side}_words", words)
+
+
 def _reordering(path: str) -> None:
   model = reordering.read(path)
   validation.validate(model)
@@ -482,6 +493,10 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "maxent": (
     _folder_reader({}, maxent_reordering.read),
     [_folder_seed(_write_maxent)],
+  ),
+  "scorer": (
+    _folder_reader({}, sentence_models.read),
+    [_folder_seed(_write_scorer)],
   ),
   "manifest": (
     _manifest,

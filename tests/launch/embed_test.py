@@ -37,3 +37,75 @@ def test_bad_flags_are_one_line(tmp_path, flags, message):
   done = run(f"--text={tmp_path / 't'}", f"--output={tmp_path / 'v'}", *flags)
   assert done.returncode == 2 and message in done.stderr
   assert not (tmp_path / "v").exists()
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory):
+  """A grammar in which a word's translation depends on the sentence."""
+  where = tmp_path_factory.mktemp("scorer")
+  rules = [
+    "[X] ||| bank ||| bank ||| f=0 ||| 0-0",
+    "[X] ||| bank ||| bench ||| f=-0.2 ||| 0-0",
+    "[X] ||| geld ||| money ||| f=0 ||| 0-0",
+    "[X] ||| park ||| park ||| f=0 ||| 0-0",
+  ]
+  words = ["bank", "bench", "money", "park"]
+  arpa = ["\\data\\", "ngram 1=7", "", "\\1-grams:", "-2\t<unk>", "-99\t<s>"]
+  arpa += ["-1\t</s>", *(f"-1\t{word}" for word in words), "", "\\end\\"]
+  lines = {
+    "g": rules,
+    "lm": arpa,
+    "w": ["f 1", "LanguageModel 0.5", "PassThrough -5"],
+    "s": ["park bank park park", "geld bank geld geld", "bank park park park"],
+    "r": ["park bench park park", "money bank money money"],
+  }
+  lines["r"].append("bench park park park")
+  for name, rows in lines.items():
+    (where / name).write_text("".join(f"{row}\n" for row in rows))
+  flags = [f"--{name}={where / file}" for name, file in (
+    ("grammar", "g"), ("lm", "lm"), ("weights", "w"), ("input", "s")
+  )]  # fmt: skip
+  return where, [*flags, "--dialect=cdec"]
+
+
+def test_a_scorer_trained_and_used(system, tmp_path):
+  where, flags = system
+  learn = [*flags, "--model=scorer", f"--references={where / 'r'}"]
+  learn += ["--epochs=60", "--rate=0.05", "--rounds=1", "--size=4"]
+  learn += ["--min_count=1", "--beam=8", "--pop=20"]
+  done = run(*learn, f"--output={tmp_path / 'scorer'}")
+  assert done.returncode == 0, done.stderr
+  (tmp_path / "w").write_text((where / "w").read_text() + "RuleScore 1\n")
+  done = util.run_program(
+    "launch/translate.py",
+    *flags,
+    f"--weights={tmp_path / 'w'}",
+    f"--models={tmp_path / 'scorer'}",
+    f"--output={tmp_path / 'h'}",
+  )
+  assert done.returncode == 0, done.stderr
+  assert "no such features" not in done.stderr
+  assert (tmp_path / "h").read_text() == (where / "r").read_text()
+
+
+@pytest.mark.parametrize(
+  ("flags", "message"),
+  [
+    (("--loss=none",), "option 'loss'"),
+    (("--references=",), "--references"),
+    (("--dev_input=x",), "need each other"),
+    (("--models=nowhere",), "nowhere"),
+  ],
+)
+def test_bad_flags_of_a_scorer_are_one_line(system, tmp_path, flags, message):
+  where, given = system
+  done = run(
+    "--model=scorer",
+    *given,
+    f"--references={where / 'r'}",
+    f"--output={tmp_path / 'o'}",
+    *flags,
+  )
+  assert done.returncode == 2 and message in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1
+  assert not (tmp_path / "o").exists()

@@ -11,8 +11,9 @@ from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus, encode_training
-from jaxmt.features import maxent_reordering
+from jaxmt.features import maxent_reordering, sentence_models
 from jaxmt.features.maxent_reordering import MaxEntOptions, ReorderingModel
+from jaxmt.features.sentence_models import SentenceModel
 from jaxmt.grammar import btg, native, pair_quality
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import (
@@ -31,6 +32,7 @@ from jaxmt.grammar.pair_quality import WalkOptions
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.runtime.runner import Runner
+from jaxmt.text import array_folder
 from jaxmt.text import trees as trees_lib
 from jaxmt.text.binarize import binarize_left_heavy
 from jaxmt.text.trees import Trees
@@ -60,6 +62,8 @@ class GrammarStageConfig:
       by the quality of sentence pairs (see `jaxmt.grammar.pair_quality`).
     walk: how that quality is found.
     reordering: training of a "btg"'s reordering model.
+    models: folders of `launch/embed.py` with trained features of rules in
+      sentences.
   """
 
   kind: str = "joint"
@@ -74,6 +78,7 @@ class GrammarStageConfig:
   weighted: bool = False
   walk: WalkOptions = dataclasses.field(default_factory=WalkOptions)
   reordering: MaxEntOptions = dataclasses.field(default_factory=MaxEntOptions)
+  models: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -88,6 +93,7 @@ class Grammar(Record):
       empty.
     orientation: kind of a phrase table's reordering model.
     reordering: the reordering model of a BTG, or None.
+    models: trained features of rules in sentences.
     metrics: the number of rules of each kind; how well reordering is known.
   """
 
@@ -97,6 +103,7 @@ class Grammar(Record):
   kind: str = ""
   orientation: str = ""
   reordering: ReorderingModel | None = None
+  models: tuple[SentenceModel, ...] = ()
   metrics: dict[str, Any]
 
   def to_values(self) -> dict[str, Any]:
@@ -112,7 +119,7 @@ class Grammar(Record):
       }
     if self.reordering is not None:
       values |= maxent_reordering.to_values(self.reordering)
-    return values
+    return values | sentence_models.to_values(self.models)
 
   @classmethod
   def from_values(cls, values: Mapping[str, Any]) -> Self:
@@ -129,6 +136,7 @@ class Grammar(Record):
       reordering=maxent_reordering.from_values(values)
       if "reordering_theta" in values
       else None,
+      models=sentence_models.from_values(values),
       metrics=values["metrics"],
     )
 
@@ -176,8 +184,16 @@ def _needs_trees(config: GrammarStageConfig) -> InputError:
   )
 
 
+def input_paths(config: GrammarStageConfig) -> dict[str, str]:
+  """Returns the files that the rules depend on beside the text."""
+  return {
+    f"model{place}": f"{folder}/{array_folder.MANIFEST}"
+    for place, folder in enumerate(config.models)
+  }
+
+
 def extract(
-  config: GrammarStageConfig, *, corpus: Corpus, links: Links
+  config: GrammarStageConfig, *, corpus: Corpus, links: Links, **manifests: str
 ) -> Grammar:
   """Extracts, counts and scores all rules of the training pairs.
 
@@ -185,7 +201,18 @@ def extract(
     config: see `GrammarStageConfig`.
     corpus: the text.
     links: of its training part.
+    **manifests: those of the folders of `config.models`.
   """
+  del manifests  # they tell the content of the folders
+  grammar = _extract(config, corpus, links)
+  models = sentence_models.read_all(config.models, grammar.table)
+  return dataclasses.replace(grammar, models=models)
+
+
+def _extract(
+  config: GrammarStageConfig, corpus: Corpus, links: Links
+) -> Grammar:
+  """The rules, without trained features."""
   pairs = encode_training(corpus, links.links)
   if config.kind == "phrase":
     return _phrase_table(config, pairs)

@@ -16,7 +16,7 @@ from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar, parse_trees
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.features import maxent_reordering, phrase_order
+from jaxmt.features import maxent_reordering, phrase_order, sentence_models
 from jaxmt.grammar import estimate
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import table as table_lib
@@ -163,6 +163,7 @@ def make_model(
       distortion=config.distortion,
       targets=config.targets,
       orientation=grammar.orientation,
+      local=sentence_models.features(grammar.models),
     )
   return models.make_model(
     table,
@@ -174,6 +175,7 @@ def make_model(
       glue="needed" if grammar.kind == "btg" else "always",
     ),
     features=maxent_reordering.make_features(grammar.reordering),
+    local=sentence_models.features(grammar.models),
   )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
-from jaxmt.metrics import bleu
+from jaxmt.metrics import bleu, text
 from jaxmt.text.kernels import njit
 from jaxmt.tune.forests import forest_ngrams
 from jaxmt.tune.forests.forest_mert import ForestLines
@@ -156,12 +156,36 @@ def prepare(
     lines=[pool.lines[row] for row in earlier.tolist()],
     sentence=pool.sentence[earlier],
   )
-  sums = best_sums(
-    split.forest, (features @ weights)[split.edge], split.statistics
+  return linear_data(
+    split,
+    features,
+    scores=features @ weights,
+    references=forests.references,
+    brevity=brevity,
   )
-  references = nearest_lengths(forests.references, sums[:, 4])
+
+
+def linear_data(
+  split: NgramForests,
+  features: np.ndarray,
+  *,
+  scores: np.ndarray,
+  references: text.ReferenceLines,
+  brevity: float = 0.0,
+) -> ForestData:
+  """Returns forests with the linear cost of BLEU where the model stands now.
+
+  Args:
+    split: the forests.
+    features: of the decoder's edges, `[E', F]`.
+    scores: of the decoder's edges, `[E']`.
+    references: of each sentence.
+    brevity: see `prepare`.
+  """
+  sums = best_sums(split.forest, scores[split.edge], split.statistics)
+  lengths = nearest_lengths(references, sums[:, 4])
   filled = np.diff(split.forest.node_offsets) > 0
-  corpus = np.append(sums.sum(0), references[filled].sum()) + _SMOOTHING
+  corpus = np.append(sums.sum(0), lengths[filled].sum()) + _SMOOTHING
   slopes, plain = np.empty((2, 2 * forest_ngrams.ORDER))
   bleu.slopes(corpus, slopes)
   bleu.slopes(np.append(corpus[:-1], 0.0), plain)
@@ -169,7 +193,7 @@ def prepare(
   return ForestData(
     split=split,
     features=features,
-    references=np.where(filled, references, 0.0),
+    references=np.where(filled, lengths, 0.0),
     slopes=-slopes * max(1, int(filled.sum())),
   )
 
