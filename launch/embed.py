@@ -5,6 +5,9 @@ r"""Learns word vectors from text, and neural features of rules.
     python launch/embed.py --model=scorer --grammar=G --lm=LM --weights=W \
         --input=S --references=R1,R2 --output=FOLDER [--loss=softmax|risk|...] \
         [--dev_input=S2 --dev_references=R3] [--rounds=3] [--workdir=D]
+    python launch/embed.py --model=topics --grammar=G --source=S --target=T \
+        --documents=IDS --output=FOLDER [--size=100] [--retrieve=10] \
+        [--source_documents=D1 --target_documents=D2] [--workdir=D]
 
 Word vectors: one line a word, the word and its numbers, after a line with the
 number of words and of numbers (the text format of word2vec). Words seen less
@@ -16,6 +19,12 @@ of the decoder, by a loss on all their derivations; the weights W stay. The
 network of the round of best BLEU (on --dev_input, if given) is written as a
 folder. `translate.py` and `tune.py` take it with --models=FOLDER and a weight
 RuleScore, 1 as it was trained; experiments with --config.grammar.models.
+
+Topics: topic vectors of the bitext's sentences by the documents they retrieve,
+and of the rules of G, which `extract.py --provenance` has made of that bitext.
+Documents are lines of the bitext with the same line in IDS, or the lines of D1
+and D2. The folder is used in the same way, with the weights TopicSource,
+TopicTarget, TopicSourceEntropy and TopicTargetEntropy.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -39,8 +48,25 @@ flags.DEFINE_string("text", None, "one sentence a line, tokenised")
 flags.DEFINE_string("output", None, "where the vectors go; '-' for stdout")
 flags.DEFINE_string("workdir", None, "folder of finished epochs")
 flags.DEFINE_enum(
-  "model", "skip-gram", ["skip-gram", "ranking", "scorer"], "what is learned"
+  "model",
+  "skip-gram",
+  ["skip-gram", "ranking", "scorer", "topics"],
+  "what is learned",
 )
+flags.DEFINE_string("source", None, "topics: source side of the bitext")
+flags.DEFINE_string("target", None, "topics: target side of the bitext")
+flags.DEFINE_string(
+  "documents", None, "topics: which document each line of the bitext is of"
+)
+flags.DEFINE_string("source_documents", None, "topics: one document a line")
+flags.DEFINE_string("target_documents", None, "topics: one document a line")
+flags.DEFINE_integer("retrieve", 10, "topics: documents of a sentence")
+flags.DEFINE_integer("max_words", 20000, "topics: most content words")
+flags.DEFINE_float(
+  "common", 0.3, "topics: share of documents that no content word exceeds"
+)
+flags.DEFINE_float("mask", 0.3, "topics: share of words that are hidden")
+flags.DEFINE_integer("tune_epochs", 3, "topics: of ranking both languages")
 flags.DEFINE_string("weights", None, "scorer: tuned weights of the model")
 flags.DEFINE_string("input", None, "scorer: source text to train on")
 flags.DEFINE_list("references", [], "scorer: translations of --input")
@@ -78,6 +104,8 @@ def main(argv: list[str]) -> None:
     raise InputError("--min_count must be at least 1, --seed and --devices 0")
   if FLAGS.model == "scorer":
     _scorer()
+  elif FLAGS.model == "topics":
+    _topics()
   else:
     _word_vectors()
 
@@ -209,6 +237,98 @@ def _scorer() -> None:
     f"round {best['round']} is best: BLEU {100 * best['bleu']:.2f}, without"
     f" the network {100 * done.history[0]['bleu']:.2f};"
     f" {time.perf_counter() - start:.1f} s"
+  )
+
+
+def _topics() -> None:
+  """Learns topic vectors of sentences and rules."""
+  program.check_paths(
+    outputs=("output",),
+    inputs=(
+      "source",
+      "target",
+      "documents",
+      "source_documents",
+      "target_documents",
+    ),
+  )
+  program.required(
+    grammar=model_flags.GRAMMAR.value,
+    source=FLAGS.source,
+    target=FLAGS.target,
+    output=FLAGS.output,
+  )
+  given = (FLAGS.source_documents, FLAGS.target_documents)
+  if bool(FLAGS.documents) == any(given) or any(given) != all(given):
+    raise InputError(
+      "give --documents, or --source_documents and --target_documents"
+    )
+  parallel.initialize(devices=FLAGS.devices)
+  from jaxmt.features import sentence_models, topic_features
+  from jaxmt.grammar import native
+  from jaxmt.models import topic_vectors
+  from jaxmt.models.fitting import FitOptions
+  from jaxmt.text import bitext
+
+  start = time.perf_counter()
+  own = topic_vectors.TopicOptions()
+  options = topic_vectors.TopicOptions(
+    size=_given("size", own.size),
+    documents=FLAGS.retrieve,
+    words=FLAGS.max_words,
+    common=FLAGS.common,
+    mask=FLAGS.mask,
+    fit=FitOptions(
+      epochs=FLAGS.epochs,
+      batch=_given("batch", own.fit.batch),
+      rate=_given("rate", own.fit.rate),
+      seed=FLAGS.seed,
+    ),
+    tune_epochs=FLAGS.tune_epochs,
+  )
+  topic_vectors.check_options(options)
+  table = native.read(model_flags.GRAMMAR.value)
+  provenance = native.read_provenance(model_flags.GRAMMAR.value)
+  source, target = bitext.read_parallel([FLAGS.source, FLAGS.target])
+  if FLAGS.documents:
+    names = files.read_lines(FLAGS.documents)
+    bitext.check_line_count(
+      len(names),
+      path=FLAGS.documents,
+      expected=len(source),
+      expected_path=FLAGS.source,
+    )
+    documents = [topic_vectors.join(names, side) for side in (source, target)]
+  else:
+    documents = [files.read_lines(path) for path in given]
+  indices = tuple(
+    topic_vectors.index_documents(one, options) for one in documents
+  )
+  store = None
+  if FLAGS.workdir:
+    told = [*source, *target, *documents[0], *documents[1]]
+    store = checkpoint.Partial(_epochs_folder(told, options))
+  mesh = None if FLAGS.devices == 1 else parallel.make_mesh(FLAGS.devices)
+  encoders = None
+  total = 2 * options.fit.epochs + options.tune_epochs
+  with progress.steps(label="epochs", total=total) as advance:
+    for part, _, level, encoders in topic_vectors.train_encoders(
+      (indices[0], indices[1]),
+      (source, target),
+      options,
+      mesh=mesh,
+      store=store,
+    ):
+      if encoders is None:
+        advance(1, f"{part} loss {level:.4f}")
+  assert encoders is not None  # the last value
+  model = topic_features.make_model(
+    indices[0], encoders, indices[1], table, provenance
+  )
+  sentence_models.write(FLAGS.output, [model])
+  progress.say(
+    f"topics of {len(model.keys):,} rules by {len(indices[0]):,} and"
+    f" {len(indices[1]):,} documents in {time.perf_counter() - start:.1f} s"
   )
 
 

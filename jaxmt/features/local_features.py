@@ -30,6 +30,7 @@ The features of `rule_templates` are compiled; their records have no function.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -84,10 +85,18 @@ class SentenceFeature:
   Attributes:
     name: of the feature and its weight; has no colon.
     values: `(table, rules [N], sentence) -> [N]`, see above.
+    columns: names of C weights of a feature with several values, which are
+      `[N, C]` then.
   """
 
   name: str
   values: Callable[[RuleTable, np.ndarray, tuple[str, ...]], np.ndarray]
+  columns: tuple[str, ...] = ()
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """Names of its weights."""
+    return self.columns or (self.name,)
 
 
 LocalFeature = ApplicationFeature | SentenceFeature
@@ -100,22 +109,22 @@ def register(feature: LocalFeature) -> None:
   Raises:
     ValueError: if its name or prefix is taken, or has a colon.
   """
-  heads = {head(known) for known in _REGISTRY.values()}
-  if feature.name in _REGISTRY or head(feature) in heads:
+  known = {one for other in _REGISTRY.values() for one in heads(other)}
+  if feature.name in _REGISTRY or known & {*heads(feature)}:
     raise ValueError(f"feature '{feature.name}' exists already")
-  if ":" in feature.name + head(feature)[:-1]:
+  if ":" in feature.name + "".join(one[:-1] for one in heads(feature)):
     raise ValueError(f"feature '{feature.name}': no colon in names")
   _REGISTRY[feature.name] = feature
 
 
-def head(feature: LocalFeature) -> str:
+def heads(feature: LocalFeature) -> tuple[str, ...]:
   """Returns what the names of a feature's weights begin with.
 
-  That is the prefix with the colon, or the whole name of a sentence's feature.
+  That is the prefix with the colon, or whole names of a sentence's feature.
   """
   if isinstance(feature, ApplicationFeature):
-    return feature.prefix + ":"
-  return feature.name
+    return (feature.prefix + ":",)
+  return feature.names
 
 
 def registered() -> dict[str, LocalFeature]:
@@ -162,11 +171,21 @@ def scores(
 ) -> np.ndarray:
   """Returns the summed weighted features of N applications, float64 `[N]`."""
   total = np.zeros(len(sentences.applications))
-  for part, names in rows(features, sentences):
-    keys = feature_keys.keys_of(names)
-    vector = feature_keys.sum_rows(keys, np.arange(len(names) + 1), weights)
-    total += sparse.dot(part, vector)
+  for feature in features:
+    if isinstance(feature, ApplicationFeature):
+      part, names = _named_rows(feature, sentences)
+      total += sparse.dot(part, _vector(names, weights))
+      continue
+    vector = _vector(feature.names, weights)
+    if vector.any():  # networks are not computed for nothing
+      total += _values(feature, sentences) @ vector
   return total
+
+
+def _vector(names: Sequence[str], weights: KeyTable) -> np.ndarray:
+  """The weights of names, float64."""
+  keys = feature_keys.keys_of(names)
+  return feature_keys.sum_rows(keys, np.arange(len(names) + 1), weights)
 
 
 def _named_rows(
@@ -201,9 +220,9 @@ def _named_rows(
     )
     names = feature.names(application)
     for name in names:
-      if not name.startswith(head(feature)):
+      if not name.startswith(heads(feature)):
         raise ValueError(
-          f"feature '{feature.name}': '{name}' lacks '{head(feature)}'"
+          f"feature '{feature.name}': '{name}' lacks '{heads(feature)[0]}'"
         )
     ids.append([number.setdefault(name, len(number)) for name in names])
   flat = from_rows(ids)
@@ -233,26 +252,45 @@ def _spell(sentences: Sentences, rule: int) -> tuple:
 def _valued_rows(
   feature: SentenceFeature, sentences: Sentences
 ) -> tuple[SparseRows, tuple[str, ...]]:
-  """One value for each application of a rule of the table but glue."""
+  """The values of each application of a rule of the table but glue."""
+  values = _values(feature, sentences)
+  count, columns = values.shape
+  offsets = row_offsets(np.full(count, columns, np.int64))
+  ids = np.tile(np.arange(columns, dtype=np.int32), count)
+  return sparse.canonical(ids, values.reshape(-1), offsets), feature.names
+
+
+def _values(feature: SentenceFeature, sentences: Sentences) -> np.ndarray:
+  """The same as an array, 0 for glue and copied words, float64 `[N, C]`."""
   table = sentences.table
   rule, row = sentences.applications[:, 0], sentences.applications[:, 3]
-  values = np.zeros(len(rule))
+  values = np.zeros((len(rule), len(feature.names)))
   of_table = rule < len(table)
   of_table[of_table] = table.kind[rule[of_table]] != Kind.GLUE
-  for number in np.unique(row[of_table]).tolist():
-    places = np.flatnonzero(of_table & (row == number))
-    used, place = np.unique(rule[places], return_inverse=True)
-    numbers = np.asarray(
-      feature.values(table, used, sentences.sentence(number)), np.float64
+  places = np.flatnonzero(of_table)
+  # Different pairs of a sentence and a rule, by sentence.
+  size = max(len(table), 1)
+  pairs, place = np.unique(
+    row[places] * size + rule[places], return_inverse=True
+  )
+  first, used = np.divmod(pairs, size)
+  numbers = np.zeros((len(pairs), len(feature.names)))
+  cuts = np.flatnonzero(np.diff(first, prepend=-1, append=-1))
+  for low, high in itertools.pairwise(cuts.tolist()):
+    found = np.asarray(
+      feature.values(
+        table, used[low:high], sentences.sentence(int(first[low]))
+      ),
+      np.float64,
     )
-    if numbers.shape != used.shape or not np.isfinite(numbers).all():
+    shape = (high - low, *([len(feature.columns)] if feature.columns else []))
+    if found.shape != tuple(shape) or not np.isfinite(found).all():
       raise ValueError(
-        f"feature '{feature.name}' must give {len(used)} finite numbers"
+        f"feature '{feature.name}' must give {high - low} finite numbers"
       )
-    values[places] = numbers[place]
-  offsets = row_offsets(np.ones(len(rule), np.int64))
-  ids = np.zeros(len(rule), np.int32)
-  return sparse.canonical(ids, values, offsets), (feature.name,)
+    numbers[low:high] = found.reshape(high - low, -1)
+  values[places] = numbers[place]
+  return values
 
 
 # The compiled templates, in the order that the kernels number them.

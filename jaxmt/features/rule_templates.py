@@ -206,7 +206,8 @@ def config_of(weights: Iterable[str]) -> TemplateConfig:
   names = [
     name
     for name, feature in local_features.registered().items()
-    if local_features.head(feature) in heads or (name == "edges" and edges)
+    if not heads.isdisjoint(local_features.heads(feature))
+    or (name == "edges" and edges)
   ]
   return TemplateConfig(names=tuple(names), edges=tuple(edges))
 

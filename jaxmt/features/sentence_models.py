@@ -35,9 +35,10 @@ class SentenceModel(Protocol):
 
 def _kinds() -> dict[str, Any]:
   """The modules that read models, by the first array of each kind."""
-  from jaxmt.features import rule_scores  # imports JAX
+  from jaxmt.features import rule_scores, topic_features  # import JAX
 
-  return {rule_scores.to_lists()[0][0]: rule_scores}
+  kinds = (rule_scores, topic_features)
+  return {kind.to_lists()[0][0]: kind for kind in kinds}
 
 
 def features(models: Sequence[SentenceModel]) -> tuple[SentenceFeature, ...]:
@@ -47,7 +48,7 @@ def features(models: Sequence[SentenceModel]) -> tuple[SentenceFeature, ...]:
     InputError: if two have one name.
   """
   every = tuple(one for model in models for one in model.features())
-  names = [feature.name for feature in every]
+  names = [name for feature in every for name in feature.names]
   for name in names:
     if names.count(name) > 1:
       raise InputError(f"two models have the feature '{name}'")

@@ -6,5 +6,10 @@
 from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
-  __name__, "fitting", "rule_scorer", "vector_files", "word_vectors"
+  __name__,
+  "fitting",
+  "rule_scorer",
+  "topic_vectors",
+  "vector_files",
+  "word_vectors",
 )

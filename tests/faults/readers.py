@@ -18,7 +18,12 @@ from jaxmt.decode import forest_files
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run, saved_systems, study
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.features import maxent_reordering, sentence_models, weights
+from jaxmt.features import (
+  maxent_reordering,
+  sentence_models,
+  topic_features,
+  weights,
+)
 from jaxmt.grammar import formats, native, reordering, validation
 from jaxmt.hypergraph import archive
 from jaxmt.lm import arpa_read
@@ -279,6 +284,32 @@ def _write_scorer(path: str) -> None:
       out.write_lines(f"scorer_{side}_words", words)
 
 
+def _write_topics(path: str) -> None:
+  arrays = {
+    "offsets": np.array([0, 1, 3]),
+    "ids": np.array([4, 4, 5], np.int32),
+    "weights": np.ones(3, np.float32),
+    "idf": np.ones(6, np.float32),
+    "encoder": np.ones((6, 2), np.float32),
+    "bias": np.zeros(2, np.float32),
+    "count": np.array([1], np.int32),
+    "keys": np.array([1, 2, 3], np.uint64),
+    "source": np.ones((3, 2), np.float32),
+    "target": np.ones((3, 2), np.float32),
+  }
+  with array_folder.open_writer(path) as out:
+    for name, array in arrays.items():
+      out.append(f"topics_{name}", array)
+    words = vocabulary.to_lines(vocabulary.build([["a b"]]))
+    out.write_lines("topics_words", words)
+
+
+def _sentence_models(path: str) -> None:
+  for model in sentence_models.read(path):
+    if isinstance(model, topic_features.TopicModel):
+      model.sentence_vector(("a", "b", "c"))
+
+
 def _reordering(path: str) -> None:
   model = reordering.read(path)
   validation.validate(model)
@@ -495,8 +526,8 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
     [_folder_seed(_write_maxent)],
   ),
   "scorer": (
-    _folder_reader({}, sentence_models.read),
-    [_folder_seed(_write_scorer)],
+    _folder_reader({}, _sentence_models),
+    [_folder_seed(_write_scorer), _folder_seed(_write_topics)],
   ),
   "manifest": (
     _manifest,

@@ -1,7 +1,10 @@
 """The program that learns word vectors."""
 
+import numpy as np
 import pytest
 
+from jaxmt.features import sentence_models
+from jaxmt.grammar import native
 from jaxmt.models import vector_files
 from tests import util
 
@@ -106,6 +109,71 @@ def test_bad_flags_of_a_scorer_are_one_line(system, tmp_path, flags, message):
     f"--output={tmp_path / 'o'}",
     *flags,
   )
+  assert done.returncode == 2 and message in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1
+  assert not (tmp_path / "o").exists()
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory):
+  """A bitext of two documents and its grammar with provenance."""
+  where = tmp_path_factory.mktemp("topics")
+  pairs = [
+    ("bank geld", "bank money", "a"),
+    ("geld zins bank", "money interest bank", "a"),
+    ("baum bank", "tree bench", "b"),
+    ("see baum", "lake tree", "b"),
+  ]
+  sides = list(zip(*pairs, strict=True))
+  for name, rows in zip(("s", "t", "d"), sides, strict=True):
+    (where / name).write_text("".join(f"{row}\n" for row in rows))
+  links = ["0-0 1-1", "0-0 1-1 2-2", "0-0 1-1", "0-0 1-1"]
+  (where / "l").write_text("".join(f"{row}\n" for row in links))
+  flags = [f"--{n}={where / f}" for n, f in (("source", "s"), ("target", "t"))]
+  done = util.run_program(
+    "launch/extract.py",
+    *flags,
+    f"--links={where / 'l'}",
+    "--kind=hiero",
+    "--provenance",
+    f"--output={where / 'g'}",
+  )
+  assert done.returncode == 0, done.stderr
+  flags += [f"--documents={where / 'd'}", f"--grammar={where / 'g'}"]
+  return where, ["--model=topics", "--common=0.5", "--retrieve=1", *flags]
+
+
+def test_topics_of_a_bitext(documents, tmp_path):
+  where, flags = documents
+  learn = [*flags, "--size=4", "--epochs=3", "--batch=4"]
+  learn += [f"--workdir={tmp_path / 'work'}"]
+  done = run(*learn, f"--output={tmp_path / 'topics'}")
+  assert done.returncode == 0, done.stderr
+  (model,) = sentence_models.read(str(tmp_path / "topics"))
+  assert len(model.index) == 2 and model.source.shape[1] == 4
+  table = native.read(str(where / "g"))
+  model.check(table)
+  again = run(*learn, f"--output={tmp_path / 'again'}")
+  assert again.returncode == 0, again.stderr
+  one, other = (
+    sentence_models.read(str(tmp_path / name))[0].to_values()
+    for name in ("topics", "again")
+  )
+  assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize(
+  ("flags", "message"),
+  [
+    (("--documents=",), "give --documents"),
+    (("--source_documents=x",), "give --documents"),
+    (("--retrieve=0",), "option 'documents'"),
+    (("--common=0.1",), "no content words"),
+    (("--grammar=nowhere",), "nowhere"),
+  ],
+)
+def test_bad_flags_of_topics_are_one_line(documents, tmp_path, flags, message):
+  done = run(*documents[1], f"--output={tmp_path / 'o'}", *flags)
   assert done.returncode == 2 and message in done.stderr
   assert len(done.stderr.strip().splitlines()) == 1
   assert not (tmp_path / "o").exists()
