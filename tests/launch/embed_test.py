@@ -168,7 +168,6 @@ def test_topics_of_a_bitext(documents, tmp_path):
     (("--documents=",), "give --documents"),
     (("--source_documents=x",), "give --documents"),
     (("--retrieve=0",), "option 'documents'"),
-    (("--common=0.1",), "no content words"),
     (("--grammar=nowhere",), "nowhere"),
   ],
 )
