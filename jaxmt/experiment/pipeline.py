@@ -167,6 +167,8 @@ class Run:
       reused = found is not None
       if found is None:
         found = self._make(call, directory, key)
+      # Also what a process left that was killed after writing the artefact.
+      checkpoint.remove(self._partial(directory))
     self._folders[key] = str(directory)
     values, meta = found
     artefact = Artefact(
@@ -179,6 +181,10 @@ class Run:
     )
     self._record(name, artefact)
     return artefact
+
+  def _partial(self, directory: pathlib.Path) -> pathlib.Path:
+    """Where an unfinished stage keeps what it has done so far."""
+    return self.store / ".partial" / directory.name
 
   def _find(self, name: str, directory: pathlib.Path, key: str):
     """Reads an artefact; a damaged one is removed, and that is said."""
@@ -199,7 +205,7 @@ class Run:
     start = time.perf_counter()
     peak_memory.reset()
     arguments = _arguments(call)
-    partial = self.store / ".partial" / directory.name
+    partial = self._partial(directory)
     kept = checkpoint.Partial(partial) if call.resumable else None
     if kept is not None:
       arguments["partial"] = kept
@@ -217,8 +223,6 @@ class Run:
       "megabytes": round(peak_memory.megabytes()),
     }
     checkpoint.write(directory, values, meta)
-    if kept is not None:
-      checkpoint.remove(partial)
     progress.say(f"[{call.name}] done in {seconds:.1f} s")
     return checkpoint.read(directory)
 

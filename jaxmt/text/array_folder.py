@@ -53,6 +53,7 @@ _OLD = ".old"  # ending of the hidden name of a folder that is being replaced
 _ATTEMPTS = 10
 _LARGEST_UNPACKED = 1 << 28  # bytes that any npz file may unpack to
 _PACKED_AT_MOST = 100  # how many times its size a larger one may unpack to
+_LONGEST_NAME = 255  # bytes
 _HERE = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
@@ -383,6 +384,8 @@ def open_folder(path: str, *, verify: bool) -> Folder:
   for name, (size, _) in entries.items():
     if os.path.basename(name) != name:
       raise InputError(f"'{name}' is in another folder", path=manifest_path)
+    if not name.isprintable() or len(os.fsencode(name)) > _LONGEST_NAME:
+      raise InputError("a name that no file can have", path=manifest_path)
     file = folder / name
     if not file.is_file():
       raise InputError("missing", path=str(file))

@@ -127,6 +127,27 @@ def test_the_time_of_an_interrupted_stage_is_added_up(tmp_path):
   assert 0.3 < made.seconds < 30
 
 
+def test_what_a_kill_after_the_last_write_left_is_removed(tmp_path):
+  """The artefact is there, what the unfinished stage had kept is, too."""
+
+  def run_once():
+    with pipeline.open_run(str(tmp_path), config={}) as run:
+      return run.stage("slow", halves, config=1, resumable=True)
+
+  run_once()
+  (artefact,) = (tmp_path / "artefacts").glob("slow-*")
+  left = tmp_path / "artefacts" / ".partial" / artefact.name
+  left.mkdir()
+  (left / "seconds").write_text("1\n")
+  assert run_once().reused
+  assert not left.exists()
+
+
+def halves(config, *, partial):
+  partial.put("half", {"x": [1.0]})
+  return {"x": config}
+
+
 def test_a_second_process_is_refused_with_the_first_ones_number(tmp_path):
   code = (
     "import sys, time\nfrom jaxmt.experiment import pipeline\n"

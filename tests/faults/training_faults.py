@@ -1,7 +1,7 @@
 """Kills and failing system calls all over a whole, small experiment.
 
     python -m tests.faults.training_faults each
-    python -m tests.faults.training_faults COUNT FOLDER [SEED]
+    python -m tests.faults.training_faults COUNT FOLDER [SEED [KIND ...]]
 
 The first form dies in each stage, before its artefact is written, and before
 each file of the report, is started again each time, and compares the results
@@ -11,7 +11,8 @@ The second form goes on, from the records in FOLDER, until there were COUNT
 faults: SIGKILL before a random system call that writes or at a random moment,
 a system call that fails (disk full, input/output error), files that become too
 large, and flipped bits in a finished folder. Then the same folder is started
-again, until it has finished.
+again, until it has finished. KINDS has the names of the faults; "write" and
+"moment" are the kills. Without a KIND, there are all of them.
 
 Runs are forks of a process that has imported everything but has not started
 JAX. Prints a JSON object: faults by stage and kind, and what went wrong.
@@ -214,9 +215,9 @@ def flip(workdir: pathlib.Path, rng: random.Random) -> str:
   return str(path.relative_to(workdir))
 
 
-def fault(base: pathlib.Path, workdir: pathlib.Path, rng: random.Random):
+def fault(base: pathlib.Path, workdir: pathlib.Path, rng, kinds):
   """One fault; returns (kind, stage, what went wrong)."""
-  kind = rng.choice(KINDS)
+  kind = rng.choice(kinds)
   if kind == "flip":  # of a finished run
     name, workdir = "", base / "flipped"
     shutil.rmtree(workdir, ignore_errors=True)
@@ -244,7 +245,7 @@ def fault(base: pathlib.Path, workdir: pathlib.Path, rng: random.Random):
   return kind, stage, wrong
 
 
-def go_on(base: pathlib.Path, count: int, seed: int) -> dict:
+def go_on(base: pathlib.Path, count: int, seed: int, kinds=KINDS) -> dict:
   """Adds faults until there are `count`; returns all that happened."""
   undisturbed(base)
   log = base / "log.jsonl"
@@ -253,7 +254,7 @@ def go_on(base: pathlib.Path, count: int, seed: int) -> dict:
   with open(log, "a") as out:
     while sum(one["stage"] != "none" for one in records) < count:
       rng = random.Random(f"{seed} {len(records)}")
-      kind, stage, wrong = fault(base, base / "disturbed", rng)
+      kind, stage, wrong = fault(base, base / "disturbed", rng, kinds)
       records.append({"kind": kind, "stage": stage, "wrong": wrong})
       print(json.dumps(records[-1]), file=out, flush=True)
   real = [one for one in records if one["stage"] != "none"]
@@ -273,4 +274,5 @@ if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-    print(json.dumps(go_on(folder, int(sys.argv[1]), seed), indent=1))
+    kinds = sys.argv[4:] or KINDS
+    print(json.dumps(go_on(folder, int(sys.argv[1]), seed, kinds), indent=1))

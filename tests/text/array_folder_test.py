@@ -187,6 +187,8 @@ def test_npz_files_that_promise_too_much(tmp_path, members, cause):
     ('"a.txt": 5', "not a manifest"),
     ('"../a.txt": {"bytes": 2, "crc32": 1}', "in another folder"),
     ('"/etc/passwd": {"bytes": 2, "crc32": 1}', "in another folder"),
+    ('"%s": {"bytes": 2, "crc32": 1}' % ("9" * 256), "no file can have"),
+    ('"a\\nb": {"bytes": 2, "crc32": 1}', "no file can have"),
   ],
 )
 def test_manifests_that_are_none(tmp_path, entry, cause):
