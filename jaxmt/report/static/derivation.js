@@ -343,19 +343,21 @@ jaxmt.derivationNode = (context, nodes, place, system, options) => {
 };
 
 // Rank of a part in a beam, in words.
-jaxmt.rankText = ([, , , rank, competing, , kept]) => {
+jaxmt.rankText = ([, , , rank, competing, gap, kept]) => {
   if (!competing) return jaxmt.h("span", { class: "lost" }, "no such cell");
   const text =
     rank > competing
       ? `beyond the beam (${competing})`
-      : `rank ${rank} of ${competing}`;
+      : !kept && gap < 0
+        ? `better than all ${competing}, but its parts were`
+        : `rank ${rank} of ${competing}`;
   return jaxmt.h(
     "span",
     {
       class: kept ? "label" : "lost",
       title: "place among the hypotheses of its cell",
     },
-    kept ? text : `${text}, lost`,
+    kept ? text : `${text}${gap < 0 ? " lost" : ", lost"}`,
   );
 };
 

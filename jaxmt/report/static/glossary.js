@@ -19,6 +19,7 @@ jaxmt.meanings = {
   pass_through: "words that no rule knows and that are copied",
   Match: "sites filled by a part with the label they ask for",
   Mismatch: "sites filled by a part with another label",
+  Distortion: "how far phrases jump in the source",
   Distortion0: "how far phrases jump in the source",
 };
 
