@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # slow to load, not needed for --help
 
 flags.adopt_module_key_flags(model_flags)
 flags.adopt_module_key_flags(search_flags)
+_LONG_INPUT = 2000  # lines from which a small heap is worth its system calls
 _WORKDIR = flags.DEFINE_string(
   "workdir", "", "finished run, or exported folder, in place of --grammar"
 )
@@ -533,9 +534,10 @@ def main(argv: list[str]) -> None:
   from jaxmt.decode import nbest, translate
   from jaxmt.runtime import compiling, parallel
 
-  compiling.bound_heap()
   parallel.initialize(devices=search_flags.DEVICES.value, cache=_CACHE.value)
   lines = files.read_lines(_INPUT.value)
+  if len(lines) >= _LONG_INPUT:
+    compiling.bound_heap()
   marks = None
   if _MARKUP.value:
     from jaxmt.decode.phrase import markup
