@@ -110,7 +110,7 @@ def _load_model():
   if model_flags.LM.value:
     lm = lm_tables.build_tables(arpa_read.read_arpa(model_flags.LM.value))
   if model_flags.KIND.value != "scfg":
-    return _phrase_model(table, lm, weights)
+    return model_flags.load_model(lm, table=table, weights=weights, targets=20)
   return models.make_model(
     table,
     lm,
@@ -120,37 +120,6 @@ def _load_model():
       span=model_flags.SPAN.value,
       pass_through="all" if dialect == "cdec" else "unknown",
     ),
-  )
-
-
-def _phrase_model(table, lm, weights):
-  """Returns the model of a phrase table or a bracketing grammar."""
-  from jaxmt.decode import loading
-  from jaxmt.features import phrase_order
-
-  dialect, kind = model_flags.DIALECT.value, model_flags.KIND.value
-  reordering, maxent = model_flags.REORDERING.value, None
-  if kind == "btg":
-    path = model_flags.GRAMMAR.value
-    maxent = loading.read_maxent(path, reordering, dialect=dialect)
-  elif reordering:
-    table = loading.with_reordering(
-      table, reordering, kind=kind, dialect=dialect
-    )
-  distortion = model_flags.DISTORTION.value
-  if distortion is None:
-    distortion = phrase_order.DEFAULT_LIMIT
-  return loading.make_model(
-    table,
-    lm,
-    weights=weights,
-    dialect=dialect,
-    span=model_flags.SPAN.value,
-    targets=20,
-    kind=kind,
-    distortion=distortion,
-    orientation=model_flags.ORIENTATION.value,
-    maxent=maxent,
   )
 
 

@@ -152,11 +152,16 @@ def _about(config: LearnConfig, given: dict[str, float] | None) -> dict:
   inputs = [model_flags.LM.value, _SOURCE.value, *_TARGET.value]
   inputs += [_DEV_SOURCE.value, model_flags.TREES.value, _DEV_TREES.value]
   inputs += _DEV_REFERENCES.value
-  for path in model_flags.GRAMMAR.value.split(","):
+  grammars = [
+    *model_flags.GRAMMAR.value.split(","),
+    model_flags.REORDERING.value,
+  ]
+  for path in filter(None, grammars):
     folder = pathlib.Path(path)
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
   settings = (
     *(model_flags.DIALECT, model_flags.SPAN, model_flags.BINARIZE),
+    *(model_flags.KIND, model_flags.DISTORTION, model_flags.ORIENTATION),
     *(search_flags.BEAM, search_flags.POP, search_flags.TARGETS),
   )
   plain = {
@@ -171,16 +176,12 @@ def _about(config: LearnConfig, given: dict[str, float] | None) -> dict:
   }
 
 
-def _model(lines: list[str]):
-  from jaxmt.decode import loading
-
-  dialect = model_flags.DIALECT.value
-  return loading.make_model(
-    loading.read_table(model_flags.GRAMMAR.value, dialect=dialect),
-    model_flags.LM.value,
-    weights={},
-    dialect=dialect,
-    span=model_flags.SPAN.value,
+def _model(lines: list[str] | None, given: dict[str, float] | None):
+  """The model, without the rules that the lines cannot use."""
+  phrases = weight_files.DIALECTS[model_flags.DIALECT.value].phrases
+  return model_flags.load_model(
+    # A name that no column has tells that every phrase counts.
+    weights={phrases: 0.0} if phrases in (given or ()) else {},
     targets=search_flags.TARGETS.value or 20,
     lines=lines,
   )
@@ -204,7 +205,7 @@ def _development(given):
   from jaxmt.train.violation.development import Development
 
   lines = files.read_lines(_DEV_SOURCE.value)
-  model = _model(lines)
+  model = _model(lines, given)
   settings = system.SearchStageConfig(
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
@@ -225,7 +226,6 @@ def _development(given):
 
 def _task(config: LearnConfig, given: dict[str, float] | None):
   """Reads everything."""
-  from jaxmt.decode import loading
   from jaxmt.experiment import learning_run
   from jaxmt.grammar import native
   from jaxmt.tune import kbest_decoder
@@ -246,17 +246,7 @@ def _task(config: LearnConfig, given: dict[str, float] | None):
         path=model_flags.GRAMMAR.value,
       )
   # Provenance numbers all rules, so none is filtered out.
-  model = loading.make_model(
-    loading.read_table(
-      model_flags.GRAMMAR.value, dialect=model_flags.DIALECT.value
-    ),
-    model_flags.LM.value,
-    weights={},
-    dialect=model_flags.DIALECT.value,
-    span=model_flags.SPAN.value,
-    targets=search_flags.TARGETS.value or 20,
-    lines=None if origin is not None else lines,
-  )
+  model = _model(None if origin is not None else lines, given)
   start = kbest_decoder.start_weights(model.feature_names, model.units)
   if given is not None:
     start = dict.fromkeys(start, 0.0) | given

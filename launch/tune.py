@@ -34,7 +34,6 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
-from jaxmt.features import phrase_order
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry
 from jaxmt.runtime import checkpoint
@@ -359,43 +358,15 @@ def _about(given: Mapping[str, float] | None) -> dict:
 
 def _loop_model(given: Mapping[str, float] | None):
   """The model, source lines and starting weights."""
-  from jaxmt.decode import loading
   from jaxmt.tune import kbest_decoder
 
   lines = files.read_lines(_INPUT.value)
-  dialect, kind = model_flags.DIALECT.value, model_flags.KIND.value
-  table = loading.read_table(model_flags.GRAMMAR.value, dialect=dialect)
-  if model_flags.REORDERING.value and kind != "btg":
-    table = loading.with_reordering(
-      table, model_flags.REORDERING.value, kind=kind, dialect=dialect
-    )
-  limit = model_flags.DISTORTION.value
-  phrases = weight_files.DIALECTS[dialect].phrases
-  model = loading.make_model(
-    table,
-    model_flags.LM.value,
+  phrases = weight_files.DIALECTS[model_flags.DIALECT.value].phrases
+  model = model_flags.load_model(
     # A name that no column has tells that every phrase counts.
     weights={phrases: 0.0} if phrases in (given or ()) else {},
-    dialect=model_flags.DIALECT.value,
-    span=model_flags.SPAN.value,
     targets=search_flags.TARGETS.value or 20,
     lines=lines,
-    kind=kind,
-    distortion=phrase_order.DEFAULT_LIMIT if limit is None else limit,
-    orientation=model_flags.ORIENTATION.value,
-    maxent=loading.read_maxent(
-      model_flags.GRAMMAR.value,
-      model_flags.REORDERING.value,
-      dialect=model_flags.DIALECT.value,
-    )
-    if kind == "btg"
-    else None,
-    local=loading.read_local(
-      model_flags.GRAMMAR.value,
-      model_flags.MODELS.value,
-      table=table,
-      dialect=dialect,
-    ),
   )
   if given is None:
     start = kbest_decoder.start_weights(model.feature_names, model.units)

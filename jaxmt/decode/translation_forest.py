@@ -223,7 +223,8 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   Args:
     model: rules and units; its weights do not matter.
     source: the sentences of the forests (`Result.source`).
-    forest: E edges.
+    forest: E edges. Without annotated nodes, features of the order of phrases
+      and stateful features that were added are 0.
   """
   names, units = model.feature_names, model.units
   size = len(model.table)
@@ -255,11 +256,11 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   out[:, column(units.lm)] += units.lm_scale * lm
   out[:, column(units.match)] += forest.edges.matched
   out[:, column(units.mismatch)] += forest.edges.mismatched
-  if model.order is not None:
+  if model.order is not None and forest.nodes is not None:
     first = column(model.order.names[0])
     values = chains.edge_values(model, forest)
     out[:, first : first + values.shape[1]] = values
-  if model.extra:
+  if model.extra and forest.nodes is not None:
     added = feature_states.edge_values(
       model,
       source,

@@ -188,10 +188,10 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   systems.check(frozen.systems, frozen.theta)
   if frozen.grammar.kind == "phrase":
     for name in frozen.systems:
-      if systems.trained(name) or systems.learns_weights(name):
+      if systems.trained(name):
         raise InputError(
-          f"config key 'systems': '{name}' learns with grammars, not with"
-          " phrase tables ('grammar.kind')"
+          f"config key 'systems': '{name}' trains rule probabilities, which"
+          " phrase tables ('grammar.kind') do not have"
         )
   _checked("learn", learn_config.check, frozen.learn)
   for name in frozen.systems:

@@ -89,11 +89,9 @@ def prepare(
     threads: sentences forced at a time.
 
   Raises:
-    InputError: if the model has no forced decoding, if own rules are to be
-      left out and nobody knows them, or if no sentence can be learned from.
+    InputError: if own rules are to be left out and nobody knows them, or if
+      no sentence can be learned from.
   """
-  if task.model.order is not None:
-    raise InputError("phrase-based models have no forced decoding")
   if config.leave_one_out != "none" and task.provenance is None:
     raise InputError("leave_one_out needs a grammar with provenance")
   model = models.with_weights(task.model, task.start)

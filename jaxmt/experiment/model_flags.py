@@ -7,6 +7,8 @@ Every program that decodes with a grammar of files shares them. The module
 loads fast, so that `--help` and bad flags need no numerical library.
 """
 
+from typing import Any
+
 from absl import flags
 
 from jaxmt.features.weights import DIALECTS
@@ -75,3 +77,46 @@ THREADS = flags.DEFINE_integer(
 def binarizer() -> str:
   """Returns how the flags make trees binary, "" if they do not."""
   return BINARIZER.value or ("left-heavy" if BINARIZE.value else "")
+
+
+def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
+  """Returns the model of the files that the flags name, of any kind.
+
+  Args:
+    lm: the language model; that of --lm if None.
+    table: the rules; those of --grammar if None.
+    **options: of `loading.make_model`: weights, targets, lines.
+
+  Raises:
+    InputError: if a file is malformed, or does not go with --kind.
+  """
+  from jaxmt.decode import loading
+  from jaxmt.features import phrase_order
+
+  dialect, kind = DIALECT.value, KIND.value
+  if table is None:
+    table = loading.read_table(GRAMMAR.value, dialect=dialect)
+  maxent = None
+  if kind == "btg":
+    maxent = loading.read_maxent(
+      GRAMMAR.value, REORDERING.value, dialect=dialect
+    )
+  elif REORDERING.value:
+    table = loading.with_reordering(
+      table, REORDERING.value, kind=kind, dialect=dialect
+    )
+  limit = DISTORTION.value
+  return loading.make_model(
+    table,
+    LM.value if lm is None else lm,
+    dialect=dialect,
+    span=SPAN.value,
+    kind=kind,
+    distortion=phrase_order.DEFAULT_LIMIT if limit is None else limit,
+    orientation=ORIENTATION.value,
+    maxent=maxent,
+    local=loading.read_local(
+      GRAMMAR.value, MODELS.value, table=table, dialect=dialect
+    ),
+    **options,
+  )

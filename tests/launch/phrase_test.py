@@ -127,6 +127,38 @@ def test_references_are_forced(tmp_path, flags):
   assert one.startswith("1 ||| () ||| reachable parts only")
 
 
+@pytest.mark.parametrize("kind", ["phrase", "btg"])
+def test_weights_are_learned_from_a_bitext(tmp_path, flags, kind):
+  (tmp_path / "t").write_text("the house he sees\nhe sees the house\n\nq he\n")
+  given = {flag[2:].split("=")[0]: flag for flag in flags}
+  del given["input"], given["reordering"]
+  done = util.run_program(
+    "launch/learn.py",
+    *given.values(),
+    f"--kind={kind}",
+    f"--source={tmp_path / 'input'}",
+    f"--target={tmp_path / 't'}",
+    f"--dev_source={tmp_path / 'input'}",
+    f"--dev_references={tmp_path / 't'}",
+    "--templates=edges:simple",
+    "--epochs=6",
+    "--minibatch=1",
+    "--rate=1",
+    "--dense_rate=0.1",
+    "--beam=10",
+    "--pop=20",
+    "--json",
+    f"--workdir={tmp_path / 'w'}",
+    f"--output={tmp_path / 'learned'}",
+  )
+  assert done.returncode == 0, done.stderr
+  found = json.loads(done.stdout)
+  assert found["reachability"]["reached"] == 3
+  assert found["nonzero"] > 0
+  history = found["history"]
+  assert history[0]["updates"] and history[-1]["bleu"] >= history[0]["bleu"]
+
+
 def test_flags_and_files_are_checked(tmp_path, flags):
   out = f"--output={tmp_path / 'o'}"
   for more, cause in [

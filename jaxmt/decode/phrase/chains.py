@@ -12,7 +12,7 @@ from jaxmt.decode.phrase.stack_kernel import block_around, cover
 from jaxmt.features.phrase_order import order_values
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import GOLDEN, mixed, njit
 from jaxmt.text.ragged import Ragged, row_offsets
 
 
@@ -170,6 +170,58 @@ def _node_blocks(edge_offsets, tail, spans):
       gap, mask = cover(gap, mask, begin, end - begin)
     state[node, 0], state[node, 1] = gap, mask
     out[node, 0], out[node, 1] = block_around(gap, mask, begin, end)
+  return out
+
+
+@njit
+def _coverage(edge_offsets, tail, spans, goal):
+  """Covered words, first gap and mask after it of each node, `[N, 3]`."""
+  out = np.zeros((len(edge_offsets) - 1, 3), np.int64)
+  for node in range(len(out)):
+    before = tail[edge_offsets[node]]
+    gap, mask, count = np.int64(0), np.int64(0), np.int64(0)
+    if before >= 0:
+      count, gap, mask = out[before, 0], out[before, 1], out[before, 2]
+    if not goal[edge_offsets[node]]:
+      begin, end = spans[node, 0], spans[node, 1]
+      gap, mask = cover(gap, mask, begin, end - begin)
+      count += end - begin
+    out[node, 0], out[node, 1], out[node, 2] = count, gap, mask
+  return out
+
+
+def covered(model: Model, forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+  """Returns what the hypotheses of phrase lattices have covered.
+
+  Args:
+    model: the phrases.
+    forest: N nodes.
+
+  Returns:
+    `(count, key)`: covered words, int64 `[N]`; a number for coverage, last
+    phrase's span and forward orientations, uint64 `[N]`.
+  """
+  size = len(model.table)
+  spans = np.stack([forest.nodes.begin, forest.nodes.end], axis=1)
+  rule = np.asarray(forest.edges.rule)
+  values = _coverage(
+    np.asarray(forest.edge_offsets),
+    np.ascontiguousarray(forest.tails[:, 0]),
+    spans,
+    rule == size,
+  )
+  first = rule[np.asarray(forest.edge_offsets[:-1])]
+  classes = model.phrase_order.classes[np.minimum(first, size)]
+  columns = np.stack([values[:, 1], values[:, 2], *spans.T, classes], axis=1)
+  return values[:, 0], _mixed(columns.astype(np.uint64))
+
+
+@njit
+def _mixed(columns):
+  out = np.zeros(len(columns), np.uint64)
+  for row in range(len(columns)):
+    for column in range(columns.shape[1]):
+      out[row] = mixed(out[row] * GOLDEN + columns[row, column] + np.uint64(1))
   return out
 
 

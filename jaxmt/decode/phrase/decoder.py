@@ -35,6 +35,7 @@ from jaxmt.runtime import parallel
 from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 _EXACT_BEAM = 256  # hypotheses of exact search, first
 _WORDS = 1024  # padded words of the sentences searched together
@@ -144,9 +145,17 @@ def stack_weights(model: Model, threshold: float) -> StackWeights:
   )
 
 
-def build_chart(model: Model, source: Source) -> PhraseChart:
-  """Returns the options of sentences with all their scores."""
-  chart = phrase_chart.build_chart(model, source)
+def build_chart(
+  model: Model, source: Source, *, excluded: Ragged | None = None
+) -> PhraseChart:
+  """Returns the options of sentences with all their scores.
+
+  Args:
+    model: phrases, order and weights.
+    source: B sentences.
+    excluded: rules that each sentence must not use, B rising rows.
+  """
+  chart = phrase_chart.build_chart(model, source, excluded=excluded)
   if model.templates is None or not model.templates.need_sentences:
     return chart
   # Features of span or sentence are added to the options they fire for.
@@ -345,6 +354,56 @@ def search_exactly(
   return result, ~full
 
 
+def on_host(mesh: Mesh | None = None) -> bool:
+  """Returns whether the search runs as a host kernel: on a CPU alone."""
+  return mesh is None and jax.default_backend() == "cpu"
+
+
+def search_rows(
+  model: Model,
+  source: Source,
+  rows: np.ndarray,
+  *,
+  config: DecodeConfig,
+  parameters: Any = None,
+  kernel: bool = True,
+  mesh: Mesh | None = None,
+  excluded: Ragged | None = None,
+) -> PhraseResult:
+  """Searches some sentences as one batch.
+
+  Args:
+    model: phrases, order and weights.
+    source: N sentences under the model's weights.
+    rows: which of them, int `[B]`.
+    config: how to decode.
+    parameters: see `decode`.
+    kernel: whether to search on the host.
+    mesh: devices to split the batch over.
+    excluded: rules that each of the B sentences must not use, rising rows.
+  """
+  part = select_source(source, rows)
+  chart = build_chart(model, part, excluded=excluded)
+  sizes = stack_config(model, config)
+  if kernel:
+    beams = run_kernel(
+      model, part, chart, config=sizes, threshold=config.threshold
+    )
+  else:
+    beams = run_device(
+      model,
+      part,
+      chart,
+      config=sizes,
+      parameters=parameters,
+      threshold=config.threshold,
+      mesh=mesh,
+    )
+  return PhraseResult(
+    rows=rows, source=part, chart=chart, beams=beams, arity=model.arity
+  )
+
+
 def decode(
   model: Model,
   source: Source,
@@ -365,34 +424,21 @@ def decode(
     kernel: whether to search on the host; if None, on a CPU without a mesh.
   """
   source = rescore_source(model, source)
-  sizes = stack_config(model, config)
-  if kernel is None:
-    kernel = mesh is None and jax.default_backend() == "cpu"
-  if not kernel and parameters is None:
+  host = on_host(mesh) if kernel is None else kernel
+  if not host and parameters is None:
     parameters = models.device_parameters(model)
 
   def work(rows: np.ndarray) -> list[PhraseResult]:
-    part = select_source(source, rows)
-    chart = build_chart(model, part)
-    if kernel:
-      beams = run_kernel(
-        model, part, chart, config=sizes, threshold=config.threshold
-      )
-    else:
-      beams = run_device(
-        model,
-        part,
-        chart,
-        config=sizes,
-        parameters=parameters,
-        threshold=config.threshold,
-        mesh=mesh,
-      )
-    return [
-      PhraseResult(
-        rows=rows, source=part, chart=chart, beams=beams, arity=model.arity
-      )
-    ]
+    found = search_rows(
+      model,
+      source,
+      rows,
+      config=config,
+      parameters=parameters,
+      kernel=host,
+      mesh=mesh,
+    )
+    return [found]
 
   parts = 1 if mesh is None else mesh.size
   batches = make_batches(source.ids.lengths, parts=parts)

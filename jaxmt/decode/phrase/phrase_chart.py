@@ -70,6 +70,7 @@ def build_chart(
   model: Model,
   source: Source,
   *,
+  excluded: Ragged | None = None,
   extra: np.ndarray | None = None,
 ) -> PhraseChart:
   """Finds the options of sentences.
@@ -77,6 +78,7 @@ def build_chart(
   Args:
     model: phrases with an order.
     source: B sentences under the model's weights.
+    excluded: rules that each sentence must not use, B rising rows.
     extra: scores of options beyond those of their rules, float32 `[B, S, T]`.
   """
   lengths = source.ids.lengths
@@ -96,6 +98,15 @@ def build_chart(
     model.limits.pass_through == "all",
     rule,
   )
+  if excluded is not None:
+    _drop_rules(
+      rule,
+      source.ids.offsets,
+      np.ascontiguousarray(source.copies, np.int32),
+      np.ascontiguousarray(excluded.flat, np.int32),
+      np.asarray(excluded.offsets, np.int64),
+      (len(model.table), longest),
+    )
   if source.marks is not None:
     _drop_crossing(rule, source.marks.zones, longest)
   return score_chart(model, source, rule, extra=extra)
@@ -207,6 +218,28 @@ def _find_options(
           if rule[sentence, span, item] < 0:
             rule[sentence, span, item] = size + 1 + copies[begin]
             break
+
+
+@njit
+def _drop_rules(rule, offsets, copies, excluded, starts, sizes):
+  """Takes excluded rules away; a word left without options is copied."""
+  size, longest = sizes
+  for sentence in range(len(rule)):
+    own = excluded[starts[sentence] : starts[sentence + 1]]
+    if len(own) == 0:
+      continue
+    for span in range(rule.shape[1]):
+      row = rule[sentence, span]
+      kept, there = 0, row[0] >= 0
+      for item in range(len(row)):
+        place = np.searchsorted(own, row[item])
+        if row[item] < 0 or (place < len(own) and own[place] == row[item]):
+          continue
+        row[kept] = row[item]
+        kept += 1
+      row[kept:] = -1
+      if there and kept == 0 and span % longest == 0:
+        row[0] = size + 1 + copies[offsets[sentence] + span // longest]
 
 
 @njit

@@ -12,6 +12,7 @@ from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.model import Model
 from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.decode.translation_forest import RuleUses, Spans
+from jaxmt.grammar.match.match_kernel import GLUE, GOAL
 from jaxmt.grammar.table import X
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit
@@ -57,6 +58,113 @@ def extract(model: Model, result: PhraseResult) -> Forest:
       rule=rule, lm=values[:, 1] + alone, matched=zeros, mismatched=zeros
     ),
   )
+
+
+def hypotheses(model: Model, result: PhraseResult) -> tuple[Forest, np.ndarray]:
+  """Returns every hypothesis of every stack with its best derivation.
+
+  Unlike in `extract`, hypotheses that no complete one uses are there too, and
+  each node has one edge. Every complete hypothesis has a goal of its own; the
+  best one stands last. What the language model says of edges is not annotated.
+
+  Args:
+    model: the phrases.
+    result: a search.
+
+  Returns:
+    `(forest, category)`: N nodes and N edges; `GLUE`, since all begin the
+    sentence, or `GOAL`, int8 `[N]`.
+  """
+  beams, chart = result.beams, result.chart
+  nodes, edges, scores, node_offsets = _hypotheses(
+    chart.length,
+    chart.rule,
+    chart.longest,
+    len(model.table),
+    beams.score,
+    beams.head,
+    beams.back,
+    beams.option,
+    beams.values,
+    beams.final,
+  )
+  zeros = np.zeros(len(nodes), np.int32)
+  forest = Forest(
+    node_offsets=node_offsets,
+    edge_offsets=np.arange(len(nodes) + 1, dtype=np.int64),
+    tails=edges[:, 1:].copy(),
+    score=scores,
+    nodes=Spans(
+      begin=nodes[:, 0].copy(),
+      end=nodes[:, 1].copy(),
+      label=np.full(len(nodes), X, np.int32),
+      rank=nodes[:, 2].copy(),
+    ),
+    edges=RuleUses(
+      rule=edges[:, 0].copy(),
+      lm=np.zeros(len(nodes), np.float32),
+      matched=zeros,
+      mismatched=zeros,
+    ),
+  )
+  goal = forest.edges.rule == len(model.table)
+  return forest, np.where(goal, GOAL, GLUE).astype(np.int8)
+
+
+@njit
+def _hypotheses(
+  lengths, rule, longest, size, best, head, back, option, values, final
+):
+  """Nodes (begin, end, rank), edges (rule, tail), scores, node offsets."""
+  batch, stacks, beam = best.shape
+  pop, width = head.shape[2], rule.shape[2]
+  room = 0
+  for sentence in range(batch):
+    for stack in range(1, lengths[sentence] + 1):
+      for rank in range(beam):
+        room += best[sentence, stack, rank] > POSSIBLE
+    for rank in range(beam):
+      room += lengths[sentence] > 0 and final[sentence, rank, 0] > POSSIBLE
+  nodes = np.zeros((room, 3), np.int32)
+  edges = np.full((room, 2), -1, np.int32)
+  scores = np.zeros(room, np.float32)
+  node_offsets = np.zeros(batch + 1, np.int64)
+  number = np.full((stacks, beam), -1, np.int32)
+  node = 0
+  for sentence in range(batch):
+    length = lengths[sentence]
+    number[:] = -1
+    for stack in range(1, length + 1):
+      # A hypothesis is the first candidate that has it as head.
+      for place in range(pop):
+        rank = head[sentence, stack, place]
+        if rank < 0 or number[stack, rank] >= 0:
+          continue
+        span = option[sentence, stack, place] // width
+        item = option[sentence, stack, place] % width
+        before = back[sentence, stack, place, 0]
+        below = back[sentence, stack, place, 1]
+        nodes[node, 0] = span // longest
+        nodes[node, 1] = span // longest + span % longest + 1
+        nodes[node, 2] = rank
+        edges[node, 0] = rule[sentence, span, item]
+        scores[node] = values[sentence, stack, place, 0]
+        if before > 0:
+          edges[node, 1] = number[before, below]
+          scores[node] -= best[sentence, before, below]
+        number[stack, rank] = node
+        node += 1
+    # Goals, the best one last.
+    if length > 0:
+      order = np.argsort(final[sentence, :, 0], kind="mergesort")
+      for rank in order:
+        if final[sentence, rank, 0] > POSSIBLE:
+          nodes[node, 1], nodes[node, 2] = length, rank
+          edges[node, 0], edges[node, 1] = size, number[length, rank]
+          scores[node] = final[sentence, rank, 0] - best[sentence, length, rank]
+          node += 1
+    node_offsets[sentence + 1] = node
+  return nodes[:node], edges[:node], scores[:node], node_offsets
 
 
 @njit

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from jaxmt import hypergraph
+from jaxmt.decode import decoding, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode import translate as translate_lib
-from jaxmt.decode import translation_forest
-from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model, Source
 from jaxmt.features.feature_keys import KeyedWeights
@@ -187,9 +186,9 @@ def decode_forests(
   model = models.with_weights(development.model, weights)
   source = models.make_source(model, development.lines, spans=development.spans)
   out = []
-  for batch in decoder.decode(model, source, config=development.config):
+  for batch in decoding.decode(model, source, config=development.config):
     for part in batch:
-      forest = beam_forest.extract(model, part)
+      forest = decoding.forest(model, part)
       out.append((forest, _edge_words(model, part.source, forest)))
   return out
 

@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 
 from jaxmt.decode import derivation, translation_forest
-from jaxmt.decode.chart import chart_layout
+from jaxmt.decode.chart import chart_layout, feature_states
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import chains
 from jaxmt.decode.translation_forest import RuleUses
 from jaxmt.features import local_features, rule_templates
 from jaxmt.features.feature_keys import keys_of, look_up
@@ -31,6 +32,7 @@ class Chosen:
       numbered from 0.
     applications: all of them, T.
     uses: the same with their labels.
+    arity: how many of the applications after it each one has as children.
     words: what each says, numbered as `derivation.Yields` does.
   """
 
@@ -39,6 +41,7 @@ class Chosen:
   edges: Ragged
   applications: Applications
   uses: RuleUses
+  arity: np.ndarray
   words: Ragged
 
 
@@ -92,6 +95,7 @@ def read_chosen(
       matched=uses.matched[edges.flat],
       mismatched=uses.mismatched[edges.flat],
     ),
+    arity=(forest.tails[edges.flat] >= 0).sum(1),
     words=words,
   )
 
@@ -118,6 +122,7 @@ def join(first: Chosen, second: Chosen) -> Chosen:
     ),
     applications=records(first.applications, second.applications),
     uses=records(first.uses, second.uses),
+    arity=both(first.arity, second.arity),
     words=Ragged(
       flat=both(first.words.flat, second.words.flat),
       offsets=row_offsets(word_lengths),
@@ -141,9 +146,16 @@ def dense_features(model: Model, source: Source, chosen: Chosen) -> np.ndarray:
     edges=chosen.uses,
   )
   values = translation_forest.edge_features(model, source, flat)
+  if model.extra:
+    added = _added_values(model, source, chosen)
+    values[:, values.shape[1] - added.shape[1] :] = added
   out = np.zeros((len(chosen.sentence), values.shape[1]))
   owner = np.repeat(np.arange(len(out)), chosen.edges.lengths)
   np.add.at(out, owner, values)
+  if model.order is not None:
+    first = model.feature_names.index(model.order.names[0])
+    orders = _order_values(model, chosen)
+    out[:, first : first + orders.shape[1]] = orders
   lm = model.lm
   ids = derivation.lm_words(model, source, chosen.words)
   out[:, model.feature_names.index(model.units.lm)] = (
@@ -157,6 +169,48 @@ def dense_features(model: Model, source: Source, chosen: Chosen) -> np.ndarray:
     )
   )
   return out
+
+
+def _added_values(model: Model, source: Source, chosen: Chosen) -> np.ndarray:
+  """What each application adds to the added stateful features, `[T, X]`."""
+  size = len(chosen.applications)
+  # Backwards, children stand before their parents.
+  values = feature_states.edge_values(
+    model,
+    source,
+    edge_offsets=np.arange(size + 1, dtype=np.int64),
+    rule=chosen.applications.rule[::-1].copy(),
+    tails=_children(chosen.arity[::-1].copy(), model.arity),
+  )
+  return values[::-1]
+
+
+@njit
+def _children(arity, width):
+  """Children of nodes that stand in reversed preorder, int32 `[T, width]`."""
+  out = np.full((len(arity), width), -1, np.int32)
+  waiting = np.empty(len(arity), np.int32)
+  count = 0
+  for node in range(len(arity)):
+    for part in range(arity[node]):
+      count -= 1
+      out[node, part] = waiting[count]
+    waiting[count] = node
+    count += 1
+  return out
+
+
+def _order_values(model: Model, chosen: Chosen) -> np.ndarray:
+  """Order features of chains of phrases, the last phrase first, `[D, F]`."""
+  found = chosen.applications
+  phrase = found.rule != len(model.table)
+  return chains.chain_values(
+    model,
+    row_offsets(phrase)[chosen.edges.offsets],
+    found.rule[phrase],
+    found.begin[phrase],
+    found.end[phrase],
+  )
 
 
 @njit

@@ -116,7 +116,10 @@ def force_text(
       on_done=on_done,
     )
     partials = partial_derivations.of_forced(
-      found, edge_selection.encode_references(model, source, lines), sentence
+      model,
+      found,
+      edge_selection.encode_references(model, source, lines),
+      sentence,
     )
     store.put(entries[-1], _to_values(partials, found.reached, found.reason))
   parts = [store.get(entry) for entry in entries]
@@ -145,6 +148,7 @@ def _to_values(
     "sentence": partials.sentence,
     "category": partials.category,
     "string": partials.string,
+    **({} if partials.stack is None else {"stack": partials.stack}),
     "reached": reached,
     "reasons": [reason.replace("\n", " ") for reason in reasons],
   }
@@ -203,6 +207,7 @@ def _from_values(values: Mapping[str, Any]) -> ForcedText:
       sentence=np.asarray(sentence),
       category=values["category"],
       string=values["string"],
+      stack=values.get("stack"),
     ),
     reached=reached,
     reasons=tuple(

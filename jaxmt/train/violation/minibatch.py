@@ -17,9 +17,11 @@ from jaxmt import hypergraph
 from jaxmt.decode import derivation
 from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart.chart_layout import NONE, Chart
-from jaxmt.decode.chart.decoder import Result
+from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import decoder as phrase_decoder
 from jaxmt.features import feature_keys
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.metrics import bleu
@@ -129,11 +131,31 @@ def contribute(
   """Decodes packs, one for each device, and compares with the references.
 
   Args:
-    packs: as many as the mesh has devices, or fewer.
+    packs: as many as the mesh has devices, or fewer. Packs of phrase-based
+      models are split over the devices one after the other.
     work: everything else.
     parameters: of `model.device_parameters`, if they are on the device.
     mesh: devices that take a pack each, or None for one device.
   """
+  if work.model.order is not None:
+    host = phrase_decoder.on_host(mesh)
+    return [
+      compare(
+        work,
+        pack,
+        phrase_decoder.search_rows(
+          work.model,
+          work.source,
+          pack.rows,
+          config=DecodeConfig(search=work.search),
+          parameters=parameters,
+          kernel=host,
+          mesh=mesh,
+          excluded=pack.excluded,
+        ),
+      )
+      for pack in packs
+    ]
   width = 1 if mesh is None else mesh.size
   filler = [np.zeros(0, np.int64)] * (width - len(packs))
   parts = [pack.rows for pack in packs] + filler
@@ -200,7 +222,7 @@ def _forbid(static, rule, sentence, rules, excluded, offsets):
         static[cell, column] = NONE
 
 
-def compare(work: Work, pack: Pack, result: Result) -> Contribution:
+def compare(work: Work, pack: Pack, result: AnyResult) -> Contribution:
   """Chooses where to update in each sentence, and takes the difference."""
   model, source = work.model, result.source
   searched = partial_derivations.of_beams(model, result)

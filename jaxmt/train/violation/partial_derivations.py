@@ -12,6 +12,10 @@ The score of a node leaves the words before it out on both sides alike: the
 language model scores its first words without context in ordinary groups, after
 `<s>` in glue groups, and also `</s>` at the goal.
 
+Phrase-based hypotheses stand in groups by the number of words they cover, the
+stacks of the search. All of them begin the sentence. A hypothesis is good if a
+forced node has the same string, coverage and last phrase.
+
 Whatever searches can be learned from if it gives such forests.
 """
 
@@ -23,11 +27,14 @@ from jaxmt import hypergraph
 from jaxmt.decode import model as models
 from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest
-from jaxmt.decode.chart.decoder import Result
+from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.forced import forced_scores
 from jaxmt.decode.forced.forced import ForcedForests
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import chains, stack_forest
+from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.features.feature_keys import append, append_number, multiply
+from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph import Forest, Viterbi
 from jaxmt.hypergraph.derivations import string_range, symbol_at
 from jaxmt.text.kernels import njit
@@ -47,13 +54,17 @@ class Partials:
       has several forests. int64 `[forests]`.
     category: `ORDINARY`, `GLUE` or `GOAL`: the context that the language model
       knows, int8 `[N]`.
-    string: key of the words under each node, uint64 `[N]`.
+    string: key of the words under each node, and for phrases of what is
+      covered, uint64 `[N]`.
+    stack: words that phrase-based hypotheses cover, int32 `[N]`; None for
+      charts.
   """
 
   forest: Forest
   sentence: np.ndarray
   category: np.ndarray
   string: np.ndarray
+  stack: np.ndarray | None = None
 
   @property
   def node_sentence(self) -> np.ndarray:
@@ -69,12 +80,15 @@ class Partials:
     """
     nodes = self.forest.nodes
     length = nodes.end.astype(np.int64) - nodes.begin
+    begin, label = nodes.begin, nodes.label
+    if self.stack is not None:
+      length, begin, label = self.stack, 0, 0
     out = self.node_sentence
     for value, bits in (
       (self.category, 2),
       (length, _PLACES),
-      (nodes.begin, _PLACES),
-      (nodes.label, _LABELS),
+      (begin, _PLACES),
+      (label, _LABELS),
     ):
       out = (out << bits) | value
     return out
@@ -96,17 +110,21 @@ def group_length(group: np.ndarray) -> np.ndarray:
 
 
 def of_forced(
-  forced: ForcedForests, references: Ragged, sentence: np.ndarray
+  model: Model,
+  forced: ForcedForests,
+  references: Ragged,
+  sentence: np.ndarray,
 ) -> Partials:
   """Returns the good side.
 
   Args:
+    model: the rules.
     forced: forced forests, one for each reference.
     references: the references as `edge_selection.encode_references` numbers
       their words, a row for each forest.
     sentence: the sentence of each, int `[forests]`.
   """
-  return Partials(
+  partials = Partials(
     forest=forced.forest,
     sentence=np.asarray(sentence, np.int64),
     category=forced.category,
@@ -118,17 +136,34 @@ def of_forced(
       forced.last,
     ),
   )
+  return _with_stacks(model, partials)
 
 
-def of_beams(model: Model, result: Result) -> Partials:
+def of_beams(model: Model, result: AnyResult) -> Partials:
   """Returns the searched side of a decoded batch; sentences are its rows."""
-  forest, category = beam_forest.hypotheses(model, result)
+  if isinstance(result, PhraseResult):
+    forest, category = stack_forest.hypotheses(model, result)
+  else:
+    forest, category = beam_forest.hypotheses(model, result)
   strings = translation_forest.edge_strings(model, result.source, forest)
-  return Partials(
+  partials = Partials(
     forest=forest,
     sentence=np.arange(len(forest), dtype=np.int64),
     category=category,
     string=_string_keys(forest.edge_offsets, forest.tails, strings.columns),
+  )
+  return _with_stacks(model, partials)
+
+
+def _with_stacks(model: Model, partials: Partials) -> Partials:
+  """Adds what phrase-based hypotheses have covered."""
+  if model.order is None:
+    return partials
+  count, key = chains.covered(model, partials.forest)
+  # The goal has one coverage, whatever its last phrase.
+  key[partials.category == GOAL] = 0
+  return dataclasses.replace(
+    partials, string=partials.string ^ key, stack=count.astype(np.int32)
   )
 
 
@@ -195,6 +230,7 @@ def take(partials: Partials, rows: np.ndarray) -> Partials:
     sentence=np.repeat(np.arange(len(rows)), high - low),
     category=partials.category[nodes],
     string=partials.string[nodes],
+    stack=None if partials.stack is None else partials.stack[nodes],
   )
 
 
