@@ -217,7 +217,7 @@ def test_an_experiment_with_phrases(tmp_path):
     *tiny_run.FLAGS,
     "--config.grammar.kind=phrase",
     "--config.grammar.phrases.reordering=hierarchical",
-    "--config.systems=('primary',)",
+    "--config.systems=('primary', 'max-violation')",
     f"--workdir={tmp_path / 'run'}",
   )
   assert done.returncode == 0, done.stderr
@@ -230,7 +230,7 @@ def test_an_experiment_with_phrases(tmp_path):
   source = tiny_run.artefact(tmp_path / "run", "corpus", "test_source.txt")
   out = jaxmt.decode(model, source)
   kept = tiny_run.artefact(
-    tmp_path / "run", "decode-primary", "test_hypothesis.txt"
+    tmp_path / "run", "decode-max-violation", "test_hypothesis.txt"
   )
   assert list(out.text) == kept
   jaxmt.export(str(tmp_path / "run"), str(tmp_path / "folder"))
@@ -244,7 +244,7 @@ def test_an_experiment_with_phrases(tmp_path):
     f"--workdir={tmp_path / 'other'}",
   )
   assert refused.returncode == 2
-  assert "not with phrase tables" in refused.stderr
+  assert "phrase tables ('grammar.kind') do not have" in refused.stderr
 
 
 def test_walls_are_kept_to(tmp_path, flags):
