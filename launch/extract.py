@@ -22,7 +22,6 @@ from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 import contextlib
 import dataclasses
 import functools
-import math
 import os
 import time
 from collections.abc import Iterator
@@ -274,20 +273,8 @@ def _pair_weights() -> np.ndarray | None:
   """The weights of the sentence pairs, or None."""
   if FLAGS.pair_weights is None:
     return None
-  weights = []
-  for number, line in enumerate(files.read_lines(FLAGS.pair_weights), start=1):
-    try:
-      weight = float(line)
-    except ValueError:
-      weight = math.nan
-    if not 0 <= weight < math.inf:
-      raise InputError(
-        f"'{line}' is no weight: a finite number, not negative",
-        path=FLAGS.pair_weights,
-        line=number,
-      )
-    weights.append(weight)
-  return np.array(weights)
+  lines = files.read_lines(FLAGS.pair_weights)
+  return pair_quality.parse_weights(lines, path=FLAGS.pair_weights)
 
 
 def _check_phrases() -> None:

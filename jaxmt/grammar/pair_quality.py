@@ -20,11 +20,14 @@ more translation probabilities of every rule, or the worst pairs are dropped.
 
 import dataclasses
 import functools
+import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmt.errors import InputError
 from jaxmt.grammar import estimate
 from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar.extract import extraction, phrases
@@ -228,6 +231,31 @@ def pair_weights(
   if options.normalize == "words":
     weights = weights / np.maximum(source.lengths + target.lengths, 1)
   return weights / (weights.mean() if len(weights) else 1.0)
+
+
+def parse_weights(lines: Sequence[str], *, path: str | None) -> np.ndarray:
+  """Returns the weights of sentence pairs, one of each line, `[N]`.
+
+  Args:
+    lines: numbers, as `launch/clean.py` writes them.
+    path: of the file, for errors.
+
+  Raises:
+    InputError: for a line that is no finite number, or a negative one.
+  """
+  weights = np.zeros(len(lines))
+  for row, line in enumerate(lines):
+    try:
+      weights[row] = float(line)
+    except ValueError:
+      weights[row] = math.nan
+    if not 0 <= weights[row] < math.inf:
+      raise InputError(
+        f"'{line}' is no weight: a finite number, not negative",
+        path=path,
+        line=row + 1,
+      )
+  return weights
 
 
 def weighted_probabilities(

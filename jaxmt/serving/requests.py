@@ -72,7 +72,7 @@ def read(body: bytes, *, limits: Limits, size_name: str) -> TextRequest:
     raise BadRequest("not a JSON object")
   unknown = set(value) - {"text", size_name}
   if unknown:
-    raise BadRequest(f"unknown field '{min(unknown)}'")
+    raise BadRequest(f"unknown field {min(unknown)!r}")
   return TextRequest(
     lines=_lines(value.get("text"), limits),
     nbest=_size(value.get(size_name, 1), size_name, limits),

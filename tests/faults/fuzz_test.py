@@ -1,7 +1,7 @@
 """Damaged files with bounds checks on: told in one line, or read.
 
 JAXMT_FUZZ sets the number of inputs for each reader: 60 if it is not set, half
-a minute when kernels are compiled; 40,000 for 10^6 in all.
+a minute when kernels are compiled; 25,000 for 10^6 in all.
 """
 
 import json

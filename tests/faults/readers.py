@@ -6,6 +6,7 @@ anything else is a fault. What it returns is used as far as kernels would.
 
 import io
 import json
+import os
 import pathlib
 import re
 import tempfile
@@ -15,8 +16,14 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxmt.decode import forest_files
+from jaxmt.decode.phrase import markup
 from jaxmt.errors import InputError
-from jaxmt.experiment import finished_run, saved_systems, study
+from jaxmt.experiment import (
+  finished_run,
+  induction_study,
+  saved_systems,
+  study,
+)
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import (
   maxent_reordering,
@@ -24,13 +31,21 @@ from jaxmt.features import (
   topic_features,
   weights,
 )
-from jaxmt.grammar import formats, native, reordering, validation
+from jaxmt.grammar import (
+  formats,
+  native,
+  pair_quality,
+  reordering,
+  validation,
+)
+from jaxmt.grammar.extract import aligned_text
 from jaxmt.hypergraph import archive
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.models import vector_files
 from jaxmt.parse import saved_parsers
 from jaxmt.runtime import checkpoint
+from jaxmt.serving import requests
 from jaxmt.text import (
   array_folder,
   bitext,
@@ -41,6 +56,7 @@ from jaxmt.text import (
   trees,
   vocabulary,
 )
+from jaxmt.train import supervised_alignment
 from jaxmt.tune.formats import kbest_files, mert_data
 
 _ARPA = """\\data\\
@@ -392,6 +408,40 @@ def _statistics(path: str) -> None:
   study._read_statistics(path, _RESULTS)
 
 
+def _request(path: str) -> None:
+  """Reads the body of a request to the server."""
+  body = pathlib.Path(path).read_bytes()
+  name = "size" if b'"size"' in body else "nbest"
+  try:
+    requests.read(body, limits=requests.Limits(), size_name=name)
+  except requests.BadRequest as error:
+    assert 400 <= error.status < 500
+    raise InputError(str(error)) from error
+
+
+def _streamed(path: str) -> None:
+  """Reads a file as text, links and trees of a corpus in shards."""
+  words, _ = aligned_text.read_vocabulary(path)
+  paths = aligned_text.Paths(source=path, target=path, links=path, trees=path)
+  for _ in aligned_text.read_shards(
+    paths,
+    source_words=words,
+    target_words=words,
+    tokens=100,
+    on_bad=lambda error: None,
+  ):
+    pass
+
+
+def _gold_text(path: str) -> None:
+  """Reads hand-aligned pairs; three parts of the input are their files."""
+  parts = [*pathlib.Path(path).read_bytes().split(b"\0"), b"", b""]
+  prefix = f"{os.path.dirname(path)}/gold"
+  for suffix, part in zip(("de", "en", "align"), parts, strict=False):
+    pathlib.Path(f"{prefix}.{suffix}").write_bytes(part)
+  supervised_alignment.read_gold(prefix)
+
+
 def _read_lines(function):
   return lambda path: function(files.read_lines(path), path=path)
 
@@ -433,6 +483,22 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "links": (_read_lines(links.parse_links), ["0-0 1-2\n\n3-1 0-5\n"]),
   "trees": (_trees, ["(S (NP (N a) (N b)) (V c))\n()\n( (S (A -LRB-)) )\n"]),
   "gold": (_gold, ["0-0 1?2\n\n3-1 0?5\n"]),
+  "gold_text": (_gold_text, ["a b\nc\n\0d e\nf g\n\0000-0 1?1\n0-1\n"]),
+  "streamed": (_streamed, ["0-0\n", "0-0 1-1\n\n(S (NP a) (V b))\n"]),
+  "marks": (_read_lines(markup.parse), ["a <wall/> <zone> b c </zone>\nd\n"]),
+  "pair_weights": (_read_lines(pair_quality.parse_weights), ["1\n0.5\n2e-3\n"]),
+  "request": (
+    _request,
+    ['{"text": ["a b", "c"], "nbest": 5}', '{"text": "a", "size": 2}'],
+  ),
+  "induction": (
+    induction_study._read,
+    [
+      json.dumps(
+        {"settings": {}, **dict.fromkeys(induction_study._SCORES, 0.5)}
+      )
+    ],
+  ),
   "treebank": (_treebank, [_CONLLU]),
   "vectors": (vector_files.read, ["2 3\na 1 2 3\nb -1 0.5 1e-3\n"]),
   "weights": (
