@@ -18,7 +18,13 @@ import numpy as np
 from jax import lax
 
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import decoder, feature_states, search, search_step
+from jaxmt.decode.chart import (
+  beam_search,
+  cube,
+  decoder,
+  feature_states,
+  search,
+)
 from jaxmt.decode.chart.feature_states import get
 
 _PARTS = ("corners", "score corners", "cubes", "score cubes", "merge", "prune")
@@ -26,7 +32,7 @@ _PARTS = ("corners", "score corners", "cubes", "score cubes", "merge", "prune")
 
 def _walk(chart, parameters, weights, beams, *, config, features, parts):
   """Walks all tiles with the first `parts` parts; returns a checksum."""
-  task = search._task(
+  task = beam_search._task(
     chart,
     parameters,
     weights,
@@ -36,7 +42,7 @@ def _walk(chart, parameters, weights, beams, *, config, features, parts):
     features=features,
     augmentation=None,
   )
-  carry = search._start(task)
+  carry = beam_search._start(task)
   tables = []
   for table, states in zip(carry.tables, beams.states, strict=True):
     rows = states.reshape(-1, states.shape[-1])
@@ -48,17 +54,17 @@ def _walk(chart, parameters, weights, beams, *, config, features, parts):
     start = chart.tile_start[tile]
     rows = (start + jnp.arange(config.tile))[:, None]
     # All parts are written down; the compiler drops those nobody reads.
-    sum_TP, application_TP = search_step._corners(task, now, start)
+    sum_TP, application_TP = cube.corners(task, now, start)
     ranks = jnp.zeros_like(get(chart.child, rows, application_TP))
-    corners = search_step._score(task, now, rows, application_TP, ranks, sum_TP)
-    chosen = search_step._cube(task, now, rows, corners, sum_TP)
-    rest = search_step._score(task, now, rows, *chosen)
+    corners = beam_search._score(task, now, rows, application_TP, ranks, sum_TP)
+    chosen = cube.entries(task, now, rows, corners, sum_TP)
+    rest = beam_search._score(task, now, rows, *chosen)
     scored = jax.tree.map(
       lambda one, two: jnp.concatenate([one, two], axis=1), corners, rest
     )
     keys_TM = feature_states.keys(task.features, scored.states)
-    merged = search_step._merged(keys_TM, scored.augmented)
-    kept = search_step._prune(task, now, rows, scored, keys_TM)
+    merged = beam_search._merged(keys_TM, scored.augmented)
+    kept = beam_search._prune(task, now, rows, scored, keys_TM)
     seen = [sum_TP, corners, chosen, scored, merged, kept][:parts]
     leaves = [leaf for leaf in jax.tree.leaves(seen) if leaf is not None]
     return total + sum(leaf.astype(jnp.float32).sum() for leaf in leaves)
@@ -96,7 +102,9 @@ def run() -> list[dict]:
   cells = len(prepared.matches[0])
   weights = decoder.search_weights(model)
   whole = jax.jit(
-    functools.partial(search.search, config=config, features=model.features)
+    functools.partial(
+      beam_search.search, config=config, features=model.features
+    )
   )
   beams = whole(chart, parameters, weights)
   total = _cpu(lambda: whole(chart, parameters, weights))

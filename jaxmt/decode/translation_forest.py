@@ -42,7 +42,7 @@ class Spans:
     end: one past its last, int32 `[N]`.
     label: left-hand side of each node, int32 `[N]`.
     rank: how many hypotheses of its cell have a better model score, by more
-      than rounding (`search_step.TIE`), int32 `[N]`; 0 for goals.
+      than rounding (`search.TIE`), int32 `[N]`; 0 for goals.
   """
 
   begin: np.ndarray

@@ -50,7 +50,7 @@ from jaxmt.text.ragged import Ragged
 FULL = 256
 
 
-class Joined(typing.NamedTuple):
+class _Joined(typing.NamedTuple):
   """Unpacked states; `[...]` over candidates."""
 
   words: jax.Array  # [..., W]
@@ -101,11 +101,11 @@ class LanguageModel(StringFeature):
     """Returns the automaton."""
     return automaton.to_device(parameters)
 
-  def unpack(self, state: jax.Array) -> Joined:
+  def unpack(self, state: jax.Array) -> _Joined:
     """Reads states `[..., W + 3]`."""
     width = self.width
     packed = state[..., width + 2]
-    return Joined(
+    return _Joined(
       words=state[..., :width],
       state=state[..., width],
       weight=lax.bitcast_convert_type(state[..., width + 1], jnp.float32),
@@ -113,7 +113,7 @@ class LanguageModel(StringFeature):
       full=packed >= FULL,
     )
 
-  def pack(self, state: Joined) -> jax.Array:
+  def pack(self, state: _Joined) -> jax.Array:
     """Writes states `[..., W + 3]`."""
     rest = [
       state.state,
@@ -123,8 +123,8 @@ class LanguageModel(StringFeature):
     return jnp.concatenate([state.words, jnp.stack(rest, axis=-1)], axis=-1)
 
   def join(
-    self, parameters: NgramAutomaton, left: Joined, right: Joined
-  ) -> tuple[Joined, Values]:
+    self, parameters: NgramAutomaton, left: _Joined, right: _Joined
+  ) -> tuple[_Joined, Values]:
     """Joins strings; returns what the true context changes.
 
     Σ_{k < words} ln p(w_k | state) [+ B(state) if `right` is full] -
@@ -150,7 +150,7 @@ class LanguageModel(StringFeature):
     )
 
 
-def _read(lm: NgramAutomaton, right: Joined, place, carry):
+def _read(lm: NgramAutomaton, right: _Joined, place, carry):
   """Appends word `place` of `right` to a joined state: the loop of `join`."""
   joined, total = carry
   use = place < right.count
@@ -173,7 +173,7 @@ def _read(lm: NgramAutomaton, right: Joined, place, carry):
   weight = joined.weight + jnp.where(listed, gain, 0.0)
   weight += jnp.where(open_ & ~listed, before, 0.0)
   weight += jnp.where(last, automaton.backoff_total(lm, onward), 0.0)
-  joined = Joined(
+  joined = _Joined(
     words=jnp.where(here, word[..., None], joined.words),
     state=jnp.where(use, onward, state),
     weight=weight,

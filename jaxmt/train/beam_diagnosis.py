@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.decode import node_features
-from jaxmt.decode.chart import search_step
+from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.model import Model
 from jaxmt.grammar.match.matching import GLUE, ORDINARY
@@ -92,7 +92,7 @@ def plain_ranks(
       )
       span = (int(forest.nodes.begin[node]), int(forest.nodes.end[node]))
       cell = cells[row, *span, GLUE if glue[place] else ORDINARY]
-      better = scores[cell] > partial[node] + search_step.TIE
+      better = scores[cell] > partial[node] + search.TIE
       ranks[place] = 1 + int(np.sum(better))
   return Ragged(flat=ranks, offsets=edges.offsets)
 

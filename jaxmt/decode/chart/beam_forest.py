@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmt.decode.chart import search_step
+from jaxmt.decode.chart import search
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.model import Model
@@ -22,7 +22,7 @@ from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit
 
-_TIE = np.float32(search_step.TIE)
+_TIE = np.float32(search.TIE)
 
 
 def extract(model: Model, result: Result) -> Forest:

@@ -29,7 +29,105 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmt.decode.chart.chart_layout import NONE
+from jaxmt.decode.chart import feature_states
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
+from jaxmt.decode.chart.feature_states import get
+
+
+def corners(task, carry, start):
+  """The best corner sums and their applications, `[T, P]` each."""
+  chart, config = task.chart, task.config
+  order_CK = carry.score if carry.order is None else carry.order
+
+  def choose(width):
+    cut = lambda array: lax.dynamic_slice(
+      array,
+      (start, *[0] * (array.ndim - 1)),
+      (config.tile, width, *array.shape[2:]),
+    )
+    static, child = cut(chart.static), cut(chart.child)
+    bonus = None
+    for number in feature_states.site_features(task):
+      total = feature_states.site_total(
+        task,
+        carry.tables[number],
+        number,
+        cut(task.rows[number]),
+        child * config.beam,
+      )
+      bonus = total if bonus is None else bonus + total
+    return _best_sums(
+      static, child, order_CK[:, 0], bonus, count=config.corners
+    )
+
+  return lax.switch(
+    chart.tile_width[carry.tile],
+    [functools.partial(choose, width) for width in config.widths],
+  )
+
+
+def entries(task, carry, rows, scored, sum_TP):
+  """Chooses the other candidates: `(applications, ranks, sums)`.
+
+  Args:
+    task: the search.
+    carry: its state.
+    rows: cells of the tile, `[T, 1]`.
+    scored: the scored corners.
+    sum_TP: their sums before scoring.
+  """
+  chart, config = task.chart, task.config
+  lanes = jnp.arange(config.tile)[:, None]
+  # A cube is credited with part of what scoring changed at its corner.
+  # Hypotheses sorted by model score give sums of model scores.
+  if carry.order is None:
+    gain_TP = feature_states.joined_score(task, scored.values)
+  else:
+    gain_TP = scored.augmented - sum_TP
+  credit_TP = jnp.where(sum_TP > POSSIBLE, config.trust * gain_TP, 0.0)
+  _, order_TP = lax.top_k(sum_TP + credit_TP, config.corners)
+  static_TP = get(chart.static, rows, scored.application) + credit_TP
+  static_TP = jnp.where(sum_TP > POSSIBLE, static_TP, NONE)
+  application_TP = get(scored.application, lanes, order_TP)
+  sum_TM, place_TM, ranks_TMA = _best_entries(
+    get(static_TP, lanes, order_TP),
+    get(chart.child, rows, application_TP),
+    carry.score if carry.order is None else carry.order,
+    _cube_bonus(task, carry, rows, application_TP),
+    plan=_make_plan(
+      config.taper,
+      places=config.corners,
+      arity=chart.child.shape[2],
+      beam=config.beam,
+    ),
+    count=config.pop - config.corners,
+  )
+  return get(application_TP, lanes, place_TM), ranks_TMA, sum_TM
+
+
+def _cube_bonus(task, carry, rows, application_TP):
+  """Site scores as `_best_entries` takes them; None without any."""
+  numbers = feature_states.site_features(task)
+  if not numbers:
+    return None
+  rules = [
+    feature_states.rule_inputs(
+      task, number, get(task.rows[number], rows, application_TP)
+    )
+    for number in numbers
+  ]
+
+  def bonus(first, last, which, part):
+    total = None
+    for number, rule in zip(numbers, rules, strict=True):
+      some = jax.tree.map(lambda leaf: leaf[:, first:last, None], rule)
+      score = feature_states.site_scores(
+        task, carry.tables[number], number, some, part, which
+      )
+      total = score if total is None else total + score
+    return total
+
+  return bonus
 
 
 @functools.cache
@@ -87,7 +185,7 @@ def tier_tuples(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Plan:
+class _Plan:
   """The fixed set of (application place, ranks).
 
   Attributes:
@@ -101,9 +199,9 @@ class Plan:
   ranks: np.ndarray
 
 
-def make_plan(
+def _make_plan(
   taper: tuple[tuple[int, int], ...], *, places: int, arity: int, beam: int
-) -> Plan:
+) -> _Plan:
   """Lays out the tiers `(applications, tuples)` over `places` applications."""
   tiers = []
   where = [np.zeros(0, np.int32)]
@@ -119,14 +217,14 @@ def make_plan(
       )
       ranks.append(np.tile(tuples, (last - first, 1)))
     first = last
-  return Plan(
+  return _Plan(
     tiers=tuple(tiers),
     place=np.concatenate(where).astype(np.int32),
     ranks=np.concatenate(ranks).astype(np.int32),
   )
 
 
-def corners(
+def _best_sums(
   static_TE: jax.Array,
   child_TEA: jax.Array,
   best_C: jax.Array,
@@ -156,13 +254,13 @@ def corners(
   )
 
 
-def entries(
+def _best_entries(
   static_TP: jax.Array,
   child_TPA: jax.Array,
   score_CK: jax.Array,
   bonus=None,
   *,
-  plan: Plan,
+  plan: _Plan,
   count: int,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
   """Chooses the `count` entries of the plan with the best sums.

@@ -19,8 +19,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.decode import derivation
+from jaxmt.decode.chart import beam_search, reference_inputs
 from jaxmt.decode.chart import chart_layout as charts
-from jaxmt.decode.chart import reference_inputs, search
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.chart_layout import Chart
 from jaxmt.decode.chart.search import Beams, SearchConfig, Weights
@@ -214,12 +214,15 @@ def searcher(
   """Returns the compiled search.
 
   It takes (charts, parameters, weights, references, numbers) as
-  `search.search` does and returns beams. With a mesh, charts and references
-  are stacked along a first axis that is split over the mesh, and so are the
-  beams.
+  `beam_search.search` does and returns beams. With a mesh, charts and
+  references are stacked along a first axis that is split over the mesh, and so
+  are the beams.
   """
   run = functools.partial(
-    search.search, config=config, features=features, augmentation=augmentation
+    beam_search.search,
+    config=config,
+    features=features,
+    augmentation=augmentation,
   )
   if mesh is None:
     return CompiledOnce(jax.jit(run))

@@ -23,6 +23,7 @@ from jax import lax
 
 from jaxmt.decode.model import Model, Source, device_parameters
 from jaxmt.features.base import (
+  SiteFeature,
   StatefulFeature,
   StringFeature,
   Values,
@@ -153,6 +154,69 @@ def weighted(weights, values: Values) -> jax.Array:
   """Returns `Σ weight · value`; a feature has at least one of each."""
   products = [w * value for w, value in zip(weights, values, strict=True)]
   return functools.reduce(jnp.add, products)
+
+
+def site_scores(task, table, number, rule, part, which):
+  """Scores of hypotheses as child `part` under one `SiteFeature`.
+
+  Args:
+    task: the search.
+    table: the feature's table.
+    number: which feature.
+    rule: its inputs of the rules; leaves broadcast with `which`.
+    part: which child.
+    which: rows of the hypotheses.
+  """
+  feature = task.features[number]
+  tail = get(table, which)
+  values = feature.site_values(task.parameters[number], rule, part, tail)
+  return weighted(task.weights[number], values)
+
+
+def rule_inputs(task, number, row):
+  """A feature's inputs of the rules in rows `[...]`; leaves `[..., n]`."""
+  return jax.tree.map(lambda leaf: get(leaf, row), task.inputs[number])
+
+
+def site_total(task, table, number, row, tails):
+  """Scores of applications under one `SiteFeature`, summed over children.
+
+  Args:
+    task: the search.
+    table: the feature's table.
+    number: which feature.
+    row: rows of the rules in its inputs, `[...]`.
+    tails: rows of the children's states, `[..., A]`.
+  """
+  rule = rule_inputs(task, number, row)
+  return functools.reduce(
+    jnp.add,
+    [
+      site_scores(task, table, number, rule, part, tails[..., part])
+      for part in range(tails.shape[-1])
+    ],
+  )
+
+
+def site_features(task):
+  """The numbers of the features that can be scored before joining."""
+  return [
+    number
+    for number, feature in enumerate(task.features)
+    if isinstance(feature, SiteFeature) and task.weights[number] is not None
+  ]
+
+
+def joined_score(task, values):
+  """Weighted values of the features that are known only after joining."""
+  total = None
+  for feature, weights, feature_values in zip(
+    task.features, task.weights, values, strict=True
+  ):
+    if weights is not None and not isinstance(feature, SiteFeature):
+      score = weighted(weights, feature_values)
+      total = score if total is None else total + score
+  return 0.0 if total is None else total
 
 
 def keys(features: Sequence[StatefulFeature], states: States) -> jax.Array:

@@ -6,8 +6,8 @@ import pytest
 
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import augmentations, decoder
+from jaxmt.decode.chart.beam_search import search as search_program
 from jaxmt.decode.chart.search import SearchConfig
-from jaxmt.decode.chart.search import search as search_program
 from jaxmt.hypergraph import device_layout, inside_outside
 from tests.reference import chart_cases as cases
 from tests.reference import forests

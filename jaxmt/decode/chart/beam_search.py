@@ -1,23 +1,106 @@
-"""One step of the search: all cells of a tile at once.
+"""Beam search over charts as one array program.
 
-T: cells of a tile. E: applications. P: corners. M: candidates. K: beam.
-A: arity. S: columns of a feature's state.
+Tile by tile (see `chart_layout`), for all cells of a tile at once:
+
+1. choose candidates by sums of what is known (`cube`), and score them with the
+   stateful features (`feature_states`), twice: first the corners of the best
+   applications, then their cubes;
+2. merge candidates of equal states: the best one stays;
+3. the K best are the cell's hypotheses.
+
+This is cube pruning (Chiang 2007) with the queue unrolled. Scores are natural
+logs in float32. They include the estimate of the words whose left context is
+not known yet, which is none in a goal cell.
+
+C: cells. T: cells of a tile. E: applications. P: corners. M: candidates.
+K: beam. A: arity. S: columns of a feature's state.
 """
 
+import dataclasses
 import functools
 import typing
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from jaxmt.decode.chart import accumulators, cube, feature_states
-from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
+from jaxmt.decode.chart.accumulators import (
+  AccumulatorState,
+  Augmentation,
+  AugmentInputs,
+)
+from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE, Chart
 from jaxmt.decode.chart.feature_states import AppliedRules, get
-from jaxmt.features.base import SiteFeature
+from jaxmt.decode.chart.search import (
+  TIE,
+  Array,
+  Beams,
+  Candidates,
+  Scalar,
+  SearchConfig,
+  Weights,
+)
+from jaxmt.features.base import StatefulFeature
 
-TIE = 1e-4  # scores that differ by rounding have one rank
 _STEPS = 8
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Task:
+  """All that a search is given, while it is traced.
+
+  The features are those of the model; with an augmentation its accumulators
+  are one more, which is not weighed.
+
+  Attributes:
+    chart: cells and applications.
+    config: sizes.
+    features: the stateful features.
+    parameters: of each feature, on the device.
+    inputs: each feature's inputs of rules.
+    rows: row of each application in them, int32 `[C, E]`, by feature.
+    weights: weights of the features, None where not scored.
+    threshold: see `Weights`.
+    augmentation: or None.
+    references: with an augmentation, what it needs of them.
+    numbers: the augmentation's parameters.
+  """
+
+  chart: Chart
+  config: SearchConfig
+  features: tuple[StatefulFeature, ...]
+  parameters: tuple[Any, ...]
+  inputs: tuple[Any, ...]
+  rows: tuple[Array, ...]
+  weights: tuple[tuple[Scalar, ...] | None, ...]
+  threshold: Scalar
+  augmentation: Augmentation | None
+  references: AugmentInputs | None
+  numbers: tuple[Scalar, ...]
+
+
+class _Carry(typing.NamedTuple):
+  """The state between tiles.
+
+  Attributes:
+    tile: the next tile.
+    score: model scores, `[C, K]`.
+    order: what hypotheses are sorted by, `[C, K]`; None if it is the score.
+    tables: states, see `feature_states.tables`.
+    back: back pointers, `[C, K, 1 + A]`.
+    augmented: augmented scores, `[C, K]`, or None.
+    candidates: the edges, or None.
+  """
+
+  tile: jax.Array
+  score: jax.Array
+  order: jax.Array | None
+  tables: feature_states.States
+  back: jax.Array
+  augmented: jax.Array | None
+  candidates: Candidates | None
 
 
 class _Scored(typing.NamedTuple):
@@ -60,19 +143,147 @@ class _Kept(typing.NamedTuple):
   loss: jax.Array | None
 
 
-def process(carry, *, task):
-  """Processes one tile: `search.Carry` to `search.Carry`."""
+def search(
+  chart: Chart,
+  parameters: tuple[Any, ...],
+  weights: Weights,
+  references: AugmentInputs | None = None,
+  numbers: tuple[Scalar, ...] = (),
+  *,
+  config: SearchConfig,
+  features: tuple[StatefulFeature, ...],
+  augmentation: Augmentation | None = None,
+) -> Beams:
+  """Fills a chart with hypotheses.
+
+  Args:
+    chart: the cells and their applications.
+    parameters: parameters of the features, on the device.
+    weights: weights that act during the search.
+    references: with an augmentation, what it needs of them.
+    numbers: the augmentation's parameters (its own are not used here).
+    config: sizes.
+    features: the stateful features of the model.
+    augmentation: extra scores from accumulators.
+
+  Raises:
+    ValueError: at trace time, if the sizes contradict each other.
+  """
+  _check(config, references, augmentation)
+  task = _task(
+    chart,
+    parameters,
+    weights,
+    references,
+    numbers,
+    config=config,
+    features=features,
+    augmentation=augmentation,
+  )
+  carry = lax.while_loop(
+    lambda carry: carry.tile < chart.num_tiles,
+    functools.partial(_process, task=task),
+    _start(task),
+  )
+  cells = chart.rule.shape[0]
+  return Beams(
+    score=carry.score,
+    order=carry.score if carry.order is None else carry.order,
+    states=feature_states.by_cell(carry.tables, cells, config.beam),
+    back=carry.back,
+    augmented=carry.augmented,
+    candidates=carry.candidates,
+  )
+
+
+def _check(config, references, augmentation):
+  if not 0 < config.corners <= config.pop:
+    raise ValueError(f"{config.corners} corners of {config.pop} candidates")
+  if config.beam > config.pop:
+    raise ValueError(f"beam {config.beam} of {config.pop} candidates")
+  if (references is None) != (augmentation is None):
+    raise ValueError("an augmentation and its inputs go together")
+
+
+def _task(
+  chart,
+  parameters,
+  weights,
+  references,
+  numbers,
+  *,
+  config,
+  features,
+  augmentation,
+) -> _Task:
+  """Adds the accumulators, if any, to the features of the model."""
+  inputs, weighed = chart.inputs, weights.features
+  rows = (chart.rule,) * len(features)
+  if augmentation is not None:
+    accumulator = AccumulatorState(
+      columns=references.runs.shape[2],
+      distinct=augmentation.state == "accumulators",
+    )
+    features, parameters = (*features, accumulator), (*parameters, ())
+    inputs, rows = (*inputs, references.runs), (*rows, references.row)
+    weighed = (*weighed, None)
+  return _Task(
+    chart=chart,
+    config=config,
+    features=features,
+    parameters=parameters,
+    inputs=inputs,
+    rows=rows,
+    weights=weighed,
+    threshold=weights.threshold,
+    augmentation=augmentation,
+    references=references,
+    numbers=numbers,
+  )
+
+
+def _start(task: _Task) -> _Carry:
+  """Nothing known but the null cell and the runs."""
+  cells, _, arity = task.chart.child.shape
+  beam, pop = task.config.beam, task.config.pop
+  score = jnp.full((cells, beam), NONE).at[0, 0].set(0.0)
+  hook = task.augmentation
+  hooked = hook is not None
+  candidates = None
+  if task.config.forest:
+    candidates = Candidates(
+      application=jnp.zeros((cells, pop), jnp.int32),
+      ranks=jnp.zeros((cells, pop, arity), jnp.int32),
+      head=jnp.full((cells, pop), -1, jnp.int32),
+      gain=jnp.zeros((cells, pop), jnp.float32),
+      score=jnp.full((cells, pop), NONE),
+      augmented=jnp.full((cells, pop), NONE) if hooked else None,
+    )
+  by_both = hook is not None and hook.prune == "augmented"
+  return _Carry(
+    tile=jnp.int32(0),
+    score=score,
+    order=score if by_both else None,
+    tables=feature_states.tables(task.features, task.inputs, cells * beam),
+    back=jnp.zeros((cells, beam, 1 + arity), jnp.int32),
+    augmented=score if hooked else None,
+    candidates=candidates,
+  )
+
+
+def _process(carry: _Carry, *, task: _Task) -> _Carry:
+  """Processes one tile."""
   start = task.chart.tile_start[carry.tile]
   rows = (start + jnp.arange(task.config.tile))[:, None]
   # First round: the corner of each of the best applications.
-  sum_TP, application_TP = _corners(task, carry, start)
+  sum_TP, application_TP = cube.corners(task, carry, start)
   child_TPA = get(task.chart.child, rows, application_TP)
   scored = _score(
     task, carry, rows, application_TP, jnp.zeros_like(child_TPA), sum_TP
   )
   # Second round: the rest of their cubes, with what the corners told.
   if task.config.pop > task.config.corners:
-    chosen = _cube(task, carry, rows, scored, sum_TP)
+    chosen = cube.entries(task, carry, rows, scored, sum_TP)
     rest = _score(task, carry, rows, *chosen)
     scored = jax.tree.map(
       lambda one, two: jnp.concatenate([one, two], axis=1), scored, rest
@@ -98,157 +309,6 @@ def _extra(task, rows):
   )
 
 
-def _site_scores(task, carry, number, rule, part, which):
-  """Scores of hypotheses as child `part` under one `SiteFeature`.
-
-  Args:
-    task: the search.
-    carry: its state.
-    number: which feature.
-    rule: its inputs of the rules; leaves broadcast with `which`.
-    part: which child.
-    which: rows of the hypotheses.
-  """
-  feature = task.features[number]
-  tail = get(carry.tables[number], which)
-  values = feature.site_values(task.parameters[number], rule, part, tail)
-  return feature_states.weighted(task.weights[number], values)
-
-
-def _rule_inputs(task, number, row):
-  """A feature's inputs of the rules in rows `[...]`; leaves `[..., n]`."""
-  return jax.tree.map(lambda leaf: get(leaf, row), task.inputs[number])
-
-
-def _site_total(task, carry, number, row, tails):
-  """Scores of applications under one `SiteFeature`, summed over children.
-
-  Args:
-    task: the search.
-    carry: its state.
-    number: which feature.
-    row: rows of the rules in its inputs, `[...]`.
-    tails: rows of the children's states, `[..., A]`.
-  """
-  rule = _rule_inputs(task, number, row)
-  return functools.reduce(
-    jnp.add,
-    [
-      _site_scores(task, carry, number, rule, part, tails[..., part])
-      for part in range(tails.shape[-1])
-    ],
-  )
-
-
-def _sites(task):
-  """The numbers of the features that can be scored before joining."""
-  return [
-    number
-    for number, feature in enumerate(task.features)
-    if isinstance(feature, SiteFeature) and task.weights[number] is not None
-  ]
-
-
-def _corners(task, carry, start):
-  """The best corner sums and their applications, `[T, P]` each."""
-  chart, config = task.chart, task.config
-  order_CK = carry.score if carry.order is None else carry.order
-
-  def choose(width):
-    cut = lambda array: lax.dynamic_slice(
-      array,
-      (start, *[0] * (array.ndim - 1)),
-      (config.tile, width, *array.shape[2:]),
-    )
-    static, child = cut(chart.static), cut(chart.child)
-    bonus = None
-    for number in _sites(task):
-      total = _site_total(
-        task, carry, number, cut(task.rows[number]), child * config.beam
-      )
-      bonus = total if bonus is None else bonus + total
-    return cube.corners(
-      static, child, order_CK[:, 0], bonus, count=config.corners
-    )
-
-  return lax.switch(
-    chart.tile_width[carry.tile],
-    [functools.partial(choose, width) for width in config.widths],
-  )
-
-
-def _cube(task, carry, rows, corners, sum_TP):
-  """Chooses the other candidates: `(applications, ranks, sums)`.
-
-  Args:
-    task: the search.
-    carry: its state.
-    rows: cells of the tile, `[T, 1]`.
-    corners: the scored corners.
-    sum_TP: their sums before scoring.
-  """
-  chart, config = task.chart, task.config
-  lanes = jnp.arange(config.tile)[:, None]
-  # A cube is credited with part of what scoring changed at its corner.
-  # Hypotheses sorted by model score give sums of model scores.
-  if carry.order is None:
-    gain_TP = _joined_score(task, corners.values)
-  else:
-    gain_TP = corners.augmented - sum_TP
-  credit_TP = jnp.where(sum_TP > POSSIBLE, config.trust * gain_TP, 0.0)
-  _, order_TP = lax.top_k(sum_TP + credit_TP, config.corners)
-  static_TP = get(chart.static, rows, corners.application) + credit_TP
-  static_TP = jnp.where(sum_TP > POSSIBLE, static_TP, NONE)
-  application_TP = get(corners.application, lanes, order_TP)
-  sum_TM, place_TM, ranks_TMA = cube.entries(
-    get(static_TP, lanes, order_TP),
-    get(chart.child, rows, application_TP),
-    carry.score if carry.order is None else carry.order,
-    _cube_bonus(task, carry, rows, application_TP),
-    plan=cube.make_plan(
-      config.taper,
-      places=config.corners,
-      arity=chart.child.shape[2],
-      beam=config.beam,
-    ),
-    count=config.pop - config.corners,
-  )
-  return get(application_TP, lanes, place_TM), ranks_TMA, sum_TM
-
-
-def _cube_bonus(task, carry, rows, application_TP):
-  """Site scores as `cube.entries` takes them; None without any."""
-  numbers = _sites(task)
-  if not numbers:
-    return None
-  rules = [
-    _rule_inputs(task, number, get(task.rows[number], rows, application_TP))
-    for number in numbers
-  ]
-
-  def bonus(first, last, which, part):
-    total = None
-    for number, rule in zip(numbers, rules, strict=True):
-      some = jax.tree.map(lambda leaf: leaf[:, first:last, None], rule)
-      score = _site_scores(task, carry, number, some, part, which)
-      total = score if total is None else total + score
-    return total
-
-  return bonus
-
-
-def _joined_score(task, values):
-  """Weighted values of the features that are known only after joining."""
-  total = None
-  for feature, weights, feature_values in zip(
-    task.features, task.weights, values, strict=True
-  ):
-    if weights is not None and not isinstance(feature, SiteFeature):
-      score = feature_states.weighted(weights, feature_values)
-      total = score if total is None else total + score
-  return 0.0 if total is None else total
-
-
 def _score(task, carry, rows, application_TM, ranks_TMA, sum_TM) -> _Scored:
   """Scores candidates with all features; impossible sums stay impossible."""
   chart, beam = task.chart, task.config.beam
@@ -272,11 +332,13 @@ def _score(task, carry, rows, application_TM, ranks_TMA, sum_TM) -> _Scored:
     values.append(value)
   # Added up anew: the sums may hold credits and augmented scores.
   model_TM = get(chart.static, rows, application_TM)
-  model_TM += _joined_score(task, values)
+  model_TM += feature_states.joined_score(task, values)
   model_TM += get(carry.score.reshape(-1), tails_TMA).sum(-1)
-  for number in _sites(task):
+  for number in feature_states.site_features(task):
     row_TM = get(task.rows[number], rows, application_TM)
-    model_TM += _site_total(task, carry, number, row_TM, tails_TMA)
+    model_TM += feature_states.site_total(
+      task, carry.tables[number], number, row_TM, tails_TMA
+    )
   possible = sum_TM > POSSIBLE
   score_TM = jnp.where(possible, model_TM, NONE)
   augmented = score_TM
@@ -424,7 +486,7 @@ def _put_candidates(
     augmented = _put(old.augmented, own_TM, start)
   put = lambda array, part: _put(array, part, start)
   return carry._replace(
-    candidates=type(old)(
+    candidates=Candidates(
       application=put(old.application, scored.application),
       ranks=put(old.ranks, scored.ranks),
       head=put(old.head, head_TM),
