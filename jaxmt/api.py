@@ -146,7 +146,7 @@ def decode(
   )
   pieces = translate_lib.cut_lines(_checked(lines), longest=model.max_words)
   spans = _spans(model, lines, trees)
-  lists = nbest.list_settings(model.weights)  # n-gram weights choose from lists
+  lists = nbest.list_settings(model.weights)  # some weights choose from lists
   done: list[Any] = [None] * len(pieces.lines)
   grown, rows, chosen = [], [], []
   for part, read in translate_lib.stream(
@@ -246,7 +246,7 @@ def kbest(
     size=k,
     unique=unique or diversity > 0,
     diversity=diversity,
-    orders=string_templates.ngram_orders(model.weights),
+    templates=string_templates.templates_of(model.weights),
   )
   flat = nbest.lists(
     model.model,

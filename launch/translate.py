@@ -88,6 +88,9 @@ _SOURCE_LANGUAGE = flags.DEFINE_string(
 _TARGET_LANGUAGE = flags.DEFINE_string(
   "target_language", "", "write raw text of this language, e.g. en"
 )
+_DOMAIN = flags.DEFINE_string(
+  "domain", "", "add the weights that tune.py --domains has learnt for it"
+)
 _THRESHOLD = flags.DEFINE_float(
   "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
 )
@@ -197,13 +200,37 @@ def _load(lines: list[str]) -> Translator:
   return _with_flags(translator)
 
 
+def _of_domain(weights: Mapping[str, float]) -> dict[str, float]:
+  """The weights of --domain.
+
+  Raises:
+    InputError: if the file has none.
+  """
+  from jaxmt.tune import domains
+
+  head = f"{domains.PREFIX}{_DOMAIN.value}:"
+  if not any(name.startswith(head) for name in weights):
+    raise InputError(
+      f"no weights of the domain '{_DOMAIN.value}'", path=_WEIGHTS.value
+    )
+  return domains.effective(weights, _DOMAIN.value)
+
+
 def _with_flags(translator: Translator) -> Translator:
   """The translator with weights and sizes that were given as flags."""
   from jaxmt.decode import loading, model
   from jaxmt.decode import translator as translators
+  from jaxmt.features import rule_templates
 
   if _WEIGHTS.value:
     weights = loading.read_weights(_WEIGHTS.value)
+    if _DOMAIN.value:
+      weights = _of_domain(weights)
+      found = rule_templates.config_of(weights)
+      known = model.with_templates(translator.model, found)
+      translator = dataclasses.replace(
+        translator, model=model.with_weights(known, weights)
+      )
     unknown = model.unknown_weights(translator.model, weights)
     if unknown:
       progress.say(
@@ -240,9 +267,9 @@ def _make_lists(weights: Mapping[str, float]) -> ListSettings | None:
     diversity=_DIVERSITY.value,
   )
   for flag in (_EXACT, _DIVERSITY):
-    if flag.value and lists and lists.orders:
+    if flag.value and lists and lists.templates:
       raise InputError(
-        f"weights of target n-grams choose from a list: no --{flag.name}",
+        f"weights of whole candidates choose from a list: no --{flag.name}",
         path=_WEIGHTS.value or _WORKDIR.value,
       )
   return lists
@@ -306,7 +333,7 @@ def _stream(translator, pieces, spans, marks, done, lists, candidates):
             grown,
             lists,
             rows=part.rows,
-            text=_derivations() if lists.orders else "",
+            text=_derivations() if lists.templates else "",
             shift=pieces.first[part.rows],
           )
         )
@@ -434,6 +461,8 @@ def _check_flags() -> None:
       lm=model_flags.LM.value,
       weights=_WEIGHTS.value,
     )
+  if _DOMAIN.value and not _WEIGHTS.value:
+    raise InputError("--domain needs --weights")
   raw_text.check(
     source_language=_SOURCE_LANGUAGE.value,
     target_language=_TARGET_LANGUAGE.value,
@@ -560,7 +589,7 @@ def main(argv: list[str]) -> None:
   candidates = None
   if lists and parts:
     candidates = nbest.collect(parts, pieces, lists, translator.weights)
-    whole = nbest.best(candidates) if lists.orders else whole
+    whole = nbest.best(candidates) if lists.templates else whole
   _write(whole, translator)
   if _NBEST.value:
     _write_nbest(candidates)

@@ -35,10 +35,10 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
 from jaxmt.features import weights as weight_files
-from jaxmt.metrics import registry
+from jaxmt.metrics import registry, text
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
-from jaxmt.tune import feature_subset, methods, mixing, pool
+from jaxmt.tune import domains, feature_subset, methods, mixing, pool
 from jaxmt.tune.formats import kbest_files, mert_data
 
 flags.adopt_module_key_flags(model_flags)
@@ -69,8 +69,31 @@ _UNIQUE = flags.DEFINE_bool(
   " derivations, as soft ramps and risk, see all of them with --nounique, but"
   " such lists must be longer to hold as many strings",
 )
+_CANDIDATES = flags.DEFINE_list(
+  "candidates",
+  ["kbest"],
+  "in the loop, where candidates come from: kbest, sampled (drawn from the"
+  " forest), oracle (the forest's best linear BLEU), forced (derivations of the"
+  " references); several, comma-separated",
+)
+_STAGES = flags.DEFINE_integer(
+  "stages",
+  0,
+  "search-aware tuning: learn from lists of N partial translations of each"
+  " sentence, too",
+  lower_bound=0,
+)
+_DOMAINS = flags.DEFINE_string(
+  "domains",
+  "",
+  "file with the domain of each sentence: every feature gets a further weight"
+  " for each domain, which translate.py --domain uses",
+)
 _TEMPLATES = flags.DEFINE_list(
-  "templates", [], "sparse features: rule, shape, pairs, edges, bigrams, ..."
+  "templates",
+  [],
+  "sparse features: rule, count, shape, pairs, edges, bins; and, re-ranking"
+  " lists, unigrams, bigrams, trigrams, all-pairs, rule-bigrams",
 )
 _MIN_COUNT = flags.DEFINE_integer(
   "min_count",
@@ -139,6 +162,24 @@ _MIX_NORM = flags.DEFINE_integer(
   lower_bound=1,
   upper_bound=2,
 )
+_MIX_WEIGHTING = flags.DEFINE_enum(
+  "mix_weighting",
+  "uniform",
+  ("uniform", "updates"),
+  "what shards count for in a mixture: all the same, or the updates they made",
+)
+_MIX_MEAN = flags.DEFINE_bool(
+  "mix_mean", False, "take the mean of the mixtures of all rounds"
+)
+_MIX_DELAY = flags.DEFINE_integer(
+  "mix_delay",
+  0,
+  "asynchronous: shards of an online learner send their updates, which arrive"
+  " up to N batches later; 0: shards are mixed when all are done",
+)
+_MIX_BATCH = flags.DEFINE_integer(
+  "mix_batch", 10, "asynchronous: sentences between two messages"
+)
 _HISTORY = flags.DEFINE_string("history", None, "JSON lines of the search")
 _EXPORT_FEATURES = flags.DEFINE_string(
   "export_features", None, "write the pool as FEATURES_TXT"
@@ -173,12 +214,20 @@ def _read_pool() -> CandidateLists:
         path=path,
       )
     parts.append(part)
-  candidates = pool.make_pool(
-    candidate_lists.concatenate(parts), sentences=len(lines)
-  )
+  joined = candidate_lists.concatenate(parts)
+  if _DOMAINS.value:
+    joined = domains.split_lists(joined, _domains(len(lines)))
+  candidates = pool.make_pool(joined, sentences=len(lines))
   if not len(candidates):
     raise InputError("no usable candidates", path=_KBEST.value[0])
   return pool.with_statistics(candidates, lines, [_METRIC.value])
+
+
+def _domains(sentences: int) -> list[str]:
+  """The domain of each sentence."""
+  labels = files.read_lines(_DOMAINS.value)
+  domains.check(labels, sentences, _DOMAINS.value)
+  return labels
 
 
 def _warn(text: str) -> None:
@@ -236,6 +285,10 @@ def _mixed(method: methods.Method) -> methods.Method:
     rounds=_MIX_ROUNDS.value,
     keep=_MIX_KEEP.value,
     norm=_MIX_NORM.value,
+    weighting=_MIX_WEIGHTING.value,
+    mean=_MIX_MEAN.value,
+    delay=_MIX_DELAY.value,
+    batch=_MIX_BATCH.value,
   )
 
 
@@ -325,7 +378,7 @@ def _write(output: str, weights: Mapping[str, float], score: float) -> None:
 def _about(given: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
   inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
-  for flag in (model_flags.TREES, model_flags.REORDERING):
+  for flag in (model_flags.TREES, model_flags.REORDERING, _DOMAINS):
     inputs += [flag.value] if flag.value else []
   for path in model_flags.GRAMMAR.value.split(","):
     folder = pathlib.Path(path)
@@ -335,6 +388,10 @@ def _about(given: Mapping[str, float] | None) -> dict:
     *(
       _MIX_KEEP,
       _MIX_NORM,
+      _MIX_WEIGHTING,
+      _MIX_MEAN,
+      _MIX_DELAY,
+      _MIX_BATCH,
       model_flags.DIALECT,
       search_flags.BEAM,
       search_flags.POP,
@@ -348,6 +405,7 @@ def _about(given: Mapping[str, float] | None) -> dict:
     ),
     *(_UNIQUE, model_flags.BINARIZE, _TEMPLATES, _MIN_COUNT, _KEEP, _SUMMARY),
     *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH, _BATCH_PASSES),
+    *(_CANDIDATES, _STAGES, _DOMAINS),
   )
   return {
     "files": {path: checkpoint.file_digest(path) for path in inputs},
@@ -377,11 +435,17 @@ def _loop_model(given: Mapping[str, float] | None):
   return model, lines, start
 
 
-def _make_decode(model, lines: list[str], method: methods.Method):
+def _make_decode(
+  model,
+  lines: list[str],
+  method: methods.Method,
+  expected: text.ReferenceLines,
+):
   from jaxmt.decode import loading
   from jaxmt.experiment.stages import system
   from jaxmt.runtime import parallel
-  from jaxmt.tune import kbest_decoder
+  from jaxmt.train.violation import stage_lists
+  from jaxmt.tune import kbest_decoder, list_sources
 
   several = search_flags.DEVICES.value > 1
   settings = system.SearchStageConfig(
@@ -398,7 +462,7 @@ def _make_decode(model, lines: list[str], method: methods.Method):
       lines_path=_INPUT.value,
       binarize=model_flags.binarizer(),
     )
-  return kbest_decoder.make_decode(
+  decode = kbest_decoder.make_decode(
     model,
     lines,
     config=system.decode_config(settings, model),
@@ -408,7 +472,41 @@ def _make_decode(model, lines: list[str], method: methods.Method):
     templates=_TEMPLATES.value,
     mesh=parallel.make_mesh(search_flags.DEVICES.value) if several else None,
     density=methods.forest_density(method),
+    sources=list_sources.Sources(
+      names=tuple(_CANDIDATES.value), references=expected, seed=_SEED.value
+    ),
+    stages=_STAGES.value,
+    stage_lists=stage_lists.of_decoder(_STAGES.value, _NBEST.value),
   )
+  if not _DOMAINS.value:
+    return decode
+  return domains.split(decode, _domains(len(lines)))
+
+
+def _loop_config():
+  from jaxmt.tune import loop
+
+  return loop.LoopConfig(
+    metric=_METRIC.value,
+    rounds=_ROUNDS.value,
+    merge=_MERGE.value,
+    batch_size=_BATCH.value,
+    batch_passes=_BATCH_PASSES.value,
+    min_change=_MIN_CHANGE.value,
+    patience=_PATIENCE.value,
+  )
+
+
+def _check_lists(method: methods.Method) -> None:
+  """Refuses candidates, stages and domains that cannot be, before loading."""
+  from jaxmt.tune import list_sources, loop
+
+  list_sources.check(_CANDIDATES.value)
+  loop.check_stages(_loop_config(), _STAGES.value > 0)
+  if _DOMAINS.value:
+    if _STAGES.value or methods.forest_density(method) is not None:
+      raise InputError("--domains goes with neither --stages nor forests")
+    _domains(len(files.read_lines(_INPUT.value)))
 
 
 def _tune_in_loop(
@@ -425,8 +523,9 @@ def _tune_in_loop(
   )
   from jaxmt.experiment import tuning_run
   from jaxmt.runtime import parallel
-  from jaxmt.tune import loop
+  from jaxmt.train.violation import stage_lists
 
+  _check_lists(method)
   parallel.initialize(devices=search_flags.DEVICES.value)
   workdir = pathlib.Path(_WORKDIR.value)
   workdir.mkdir(parents=True, exist_ok=True)
@@ -437,25 +536,17 @@ def _tune_in_loop(
       str(workdir), about=_about(given), resume_there=_RESUME.value
     )
     model, lines, start = _loop_model(given)
+    expected = references.read_references(
+      _REFERENCES.value, expected=len(lines), expected_path=_INPUT.value
+    )
     tuned = tuning_run.run(
       tuning_run.Setting(
-        decode=_make_decode(model, lines, method),
-        references=references.read_references(
-          _REFERENCES.value,
-          expected=len(lines),
-          expected_path=_INPUT.value,
-        ),
+        decode=_make_decode(model, lines, method, expected),
+        references=expected,
+        stages=stage_lists.of_lines(lines, _STAGES.value),
         method=method,
         start=start,
-        loop=loop.LoopConfig(
-          metric=_METRIC.value,
-          rounds=_ROUNDS.value,
-          merge=_MERGE.value,
-          batch_size=_BATCH.value,
-          batch_passes=_BATCH_PASSES.value,
-          min_change=_MIN_CHANGE.value,
-          patience=_PATIENCE.value,
-        ),
+        loop=_loop_config(),
         seeds=tuple(range(_SEED.value, _SEED.value + max(1, _RUNS.value))),
       ),
       workdir=str(workdir),

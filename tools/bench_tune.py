@@ -3,10 +3,15 @@
 With JAXMT_DATA the list is kbest-multi30k-de-en (1,014 sentences, 95,610
 candidates, 12 features); without it, noisy copies of the embedded corpus.
 `first` is the first call, compilation included; `seconds` the least of two
-later calls.
+later calls. Below the methods by name: options of methods, methods on shards,
+and non-linear re-rankers, which start from the weights of k-best MIRA and learn
+from these lists, too. `BENCH_METHODS=mert,pro` measures only rows that begin
+so.
 """
 
+import os
 import time
+from collections.abc import Callable, Iterator
 
 import bench
 import numpy as np
@@ -15,8 +20,9 @@ from jaxmt.corpora import synthetic
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
 from jaxmt.text import files, references
-from jaxmt.tune import methods, pool
+from jaxmt.tune import methods, mixing, pool
 from jaxmt.tune.formats import kbest_files
+from jaxmt.tune.lists import boosting, rerankers
 
 _START = 0.1
 _REPEAT = 2
@@ -98,6 +104,70 @@ def _noisy() -> tuple[candidate_lists.CandidateLists, dict]:
   return made, _row("(made up: no JAXMT_DATA)", None, seconds, None, seconds)
 
 
+# Options of methods that have a row of their own.
+_OPTIONS = (
+  ("mert", {"starts": "walk", "spread": "0.3"}),
+  ("mert", {"starts": "normal", "spread": "0.3"}),
+  ("mert", {"margin": "0.01"}),
+  ("mert", {"regularizer": "l2", "strength": "0.02"}),
+  ("mert", {"regularizer": "l0", "strength": "0.02"}),
+  ("perceptron", {"decay": "0.99"}),
+  ("arow", {"decay": "0.99"}),
+  ("perceptron", {"costs": "corpus-oracle", "surrogate": "oracle"}),
+  ("kbmira", {"costs": "corpus-oracle"}),
+)
+# Settings of mixing: four shards, five rounds.
+_MIXED = (
+  {},
+  {"weighting": "updates"},
+  {"mean": True},
+  {"delay": 3, "batch": 10},
+)
+# What is measured: lists, start -> scores of all candidates.
+Tune = Callable[[candidate_lists.CandidateLists, np.ndarray], np.ndarray]
+
+
+def _by_weights(method: methods.Method) -> Tune:
+  def tune(lists, start):
+    tuned, _ = methods.run(method, lists, start, 1)
+    return pool.scores(lists, tuned)
+
+  return tune
+
+
+def _reranker(config: rerankers.RerankConfig) -> Tune:
+  def tune(lists, start):
+    begun, _ = methods.run(methods.find("kbmira"), lists, start, 1)
+    fitted = rerankers.fit(lists, begun, config, 1)
+    return rerankers.rerank_scores(lists, fitted)
+
+  return tune
+
+
+def _boosted(lists, start) -> np.ndarray:
+  begun, _ = methods.run(methods.find("kbmira"), lists, start, 1)
+  rankers, _ = boosting.boost(lists, begun, boosting.BoostConfig(), 1)
+  return boosting.combined_scores(lists, rankers)
+
+
+def _rows() -> Iterator[tuple[str, Tune]]:
+  """All rows by name."""
+  for name in methods.names(needs=methods.LISTS):
+    yield name, _by_weights(methods.find(name))
+  for name, changes in _OPTIONS:
+    told = ", ".join(f"{key}={value}" for key, value in changes.items())
+    method = methods.configure(methods.find(name), changes)
+    yield f"{name}, {told}", _by_weights(method)
+  inner = methods.configure(methods.find("perceptron"), {"passes": "2"})
+  for settings in _MIXED:
+    told = ", ".join(f"{key}={value}" for key, value in settings.items())
+    method = mixing.wrap(inner, metric="bleu", shards=4, rounds=5, **settings)
+    yield f"mixed perceptron, {told or 'uniform'}", _by_weights(method)
+  for model in rerankers.MODELS:
+    yield f"re-ranker {model}", _reranker(rerankers.RerankConfig(model=model))
+  yield "re-ranker boosted", _boosted
+
+
 def run() -> list[dict]:
   """Returns one row per method, after one for reading."""
   folder = bench.corpus("kbest-multi30k-de-en")
@@ -105,19 +175,17 @@ def run() -> list[dict]:
   start = np.full(len(made.names), _START)
   before = pool.pool_score(made, start, "bleu")
   rows = [row, _row("(start)", before, None, None, None)]
-  for name in methods.names(needs=methods.LISTS):
-    method = methods.find(name)
-
-    def tune(method=method):
-      return method.optimise(made, start, method.config, 1)
-
-    first = bench.timed(tune, repeat=1)
+  wanted = tuple(filter(None, os.environ.get("BENCH_METHODS", "").split(",")))
+  for name, tune in _rows():
+    if wanted and not name.startswith(wanted):
+      continue
+    first = bench.timed(lambda tune=tune: tune(made, start), repeat=1)
     times = []
     for _ in range(_REPEAT):
       clock, used = time.perf_counter(), time.process_time()
-      tuned, _ = tune()
+      values = tune(made, start)
       times.append((time.perf_counter() - clock, time.process_time() - used))
     seconds, used = map(min, zip(*times, strict=True))
-    score = pool.pool_score(made, tuned, "bleu")
+    score = rerankers.chosen_score(made, values, "bleu")
     rows.append(_row(name, score, seconds, used, first))
   return rows

@@ -19,14 +19,15 @@ from jaxmt.decode import (
   translation_forest,
 )
 from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.translate import Pieces, Translation
-from jaxmt.features import selection, sparse, string_templates
+from jaxmt.features import rule_bigrams, selection, sparse, string_templates
 from jaxmt.features.sparse import SparseRows
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.ragged import Ragged
 
-RERANKED = 100  # translations of a line that n-gram weights choose from
+RERANKED = 100  # translations of a line that list features choose from
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,14 +38,14 @@ class ListSettings:
     size: translations per line.
     unique: whether they differ.
     diversity: see `hypergraph.kbest`.
-    orders: of the target n-grams that re-rank them; empty for none. The search
-      does not know these features.
+    templates: of features that re-rank them, from `string_templates.NAMES`;
+      empty for none. The search does not know these features.
   """
 
   size: int
   unique: bool = False
   diversity: float = 0.0
-  orders: tuple[int, ...] = ()
+  templates: tuple[str, ...] = ()
 
 
 def list_settings(
@@ -57,21 +58,21 @@ def list_settings(
   """Returns which lists are needed, None if the best translation will do.
 
   Args:
-    weights: by feature name; those of n-grams need lists.
+    weights: by feature name; those of whole candidates need lists.
     size: translations per line to give out; 0 for none.
     unique: whether they differ.
     diversity: see `hypergraph.kbest`; implies `unique`.
   """
-  orders = string_templates.ngram_orders(weights)
-  if orders:
+  templates = string_templates.templates_of(weights)
+  if templates:
     size = max(size, RERANKED)
   if not size:
     return None
   return ListSettings(
     size=size,
-    unique=unique or diversity > 0 or bool(orders),
+    unique=unique or diversity > 0 or bool(templates),
     diversity=diversity,
-    orders=orders,
+    templates=templates,
   )
 
 
@@ -114,6 +115,12 @@ def lists(
   features, names = translate.feature_rows(
     model, source, every, derived.words, derived.sentence
   )
+  if string_templates.RULE_BIGRAMS in settings.templates:
+    pairs = bigram_rows(model, source, every)
+    known = np.array([name in model.weights for name in pairs[1]], bool)
+    features, names = selection.join(
+      [(features, names), selection.select(*pairs, known)]
+    )
   written: Sequence[Sequence[Any]] = [()] * len(derived.score)
   if text:
     moved = None if shift is None else shift[derived.sentence]
@@ -131,6 +138,19 @@ def lists(
   )
   nothing = np.flatnonzero(np.diff(derived.offsets) == 0)
   return candidate_lists.concatenate([some, _nothing(rows[nothing], text)])
+
+
+def bigram_rows(
+  model: Model, source: Source, every: Derivations
+) -> tuple[SparseRows, tuple[str, ...]]:
+  """Returns the rule bigrams of derivations: `(rows, names)`."""
+  return rule_bigrams.rule_bigrams(
+    model.table,
+    source.words,
+    offsets=every.offsets,
+    rule=every.rule,
+    child=every.child,
+  )
 
 
 def _nothing(sentence: np.ndarray, text: str) -> CandidateLists:
@@ -155,7 +175,7 @@ def collect(
   settings: ListSettings,
   weights: Mapping[str, float],
 ) -> CandidateLists:
-  """Returns the lists of all lines, re-ranked if n-grams have weights.
+  """Returns the lists of all lines, re-ranked if such features have weights.
 
   Args:
     parts: lists of pieces, each piece in one of them.
@@ -169,10 +189,23 @@ def collect(
     size=settings.size,
     unique=settings.unique,
   )
-  if not settings.orders:
+  if not settings.templates:
     return whole
-  grams = string_templates.ngram_rows(whole.lines, settings.orders)
-  return rerank(whole, grams, weights)
+  more = string_templates.text_rows(
+    settings.templates,
+    whole.lines,
+    source_lines=_whole_lines(pieces),
+    sentence=whole.sentence,
+  )
+  return rerank(whole, more, weights)
+
+
+def _whole_lines(pieces: Pieces) -> list[str]:
+  """The lines that pieces were cut from."""
+  rows: list[list[str]] = [[] for _ in range(pieces.row.max(initial=-1) + 1)]
+  for row, piece in zip(pieces.row.tolist(), pieces.lines, strict=True):
+    rows[row].append(piece)
+  return [" ".join(row) for row in rows]
 
 
 def _join_pieces(

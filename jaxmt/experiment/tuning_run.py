@@ -50,6 +50,7 @@ class Setting:
     start: weights to start from.
     loop: how long, and what by.
     seeds: one run for each.
+    stages: see `loop.run`.
   """
 
   decode: Decode
@@ -58,6 +59,7 @@ class Setting:
   start: Mapping[str, float]
   loop: LoopConfig
   seeds: tuple[int, ...]
+  stages: loop.Stages | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -198,6 +200,7 @@ def _one_run(setting, seed, states, clock, before, workdir, say):
     state,
     setting.loop,
     seed,
+    stages=setting.stages,
     on_round=on_round,
   )
   rows = _rows(seed, state, notes)

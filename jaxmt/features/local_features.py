@@ -208,7 +208,7 @@ def _named_rows(
     if row not in texts:
       texts[row] = sentences.sentence(row)
     if rule not in rules:
-      rules[rule] = _spell(sentences, rule)
+      rules[rule] = spell_rule(table, sentences.words, rule)
     lhs, source, target = rules[rule]
     application = Application(
       lhs=lhs,
@@ -230,23 +230,30 @@ def _named_rows(
   return sparse.canonical(flat.flat, ones, flat.offsets), tuple(number)
 
 
-def _spell(sentences: Sentences, rule: int) -> tuple:
-  """Label, source and target side of a rule or of a copied word."""
-  table = sentences.table
+def spell_rule(
+  table: RuleTable, words: Sequence[str], rule: int
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+  """Returns label, source and target side of a rule or of a copied word.
+
+  Args:
+    table: R rules.
+    words: the P distinct words of the text.
+    rule: below R, or R + 1 + p.
+  """
   if rule > len(table):
-    word = sentences.words[rule - len(table) - 1]
+    word = words[rule - len(table) - 1]
     return "X", (word,), (word,)
-  source = [
+  source = tuple(
     table.source_words.words[symbol]
     if symbol >= 0
     else f"[{table.labels[-1 - symbol]}]"
     for symbol in table.source[rule].tolist()
-  ]
-  target = [
+  )
+  target = tuple(
     table.target_words.words[symbol] if symbol >= 0 else f"[{-1 - symbol}]"
     for symbol in table.target[rule].tolist()
-  ]
-  return table.labels[table.lhs[rule]], tuple(source), tuple(target)
+  )
+  return table.labels[table.lhs[rule]], source, target
 
 
 def _valued_rows(

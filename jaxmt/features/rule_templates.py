@@ -5,6 +5,7 @@
     shape  Shape:T0T/TT0                   terminals and non-terminals
     pairs  Lex:pas_not                     word links of the rule
     edges  Edge:fF:ne_did                  Word-Edges, see below
+    bins   Bin_target_given_source_3       binned probabilities: `value_bins`
 
 (survey, section 2.3.2; Word-Edges: Zhao et al. 2014, section 4.1). All of them
 are local: they depend on the rule, its span and the source sentence. So they
@@ -40,6 +41,7 @@ from jaxmt.features import (
   rule_kernels,
   selection,
   sparse,
+  value_bins,
 )
 from jaxmt.features.feature_keys import KeyTable, NamePieces
 from jaxmt.features.local_features import LocalFeature
@@ -48,6 +50,7 @@ from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.ragged import Ragged, row_offsets
 
 TEMPLATES = local_features.COMPILED
+BINS = value_bins.NAME  # a template that is not compiled
 _OF_RULES = tuple(name for name in TEMPLATES if name != "edges")
 EDGES = tuple("fF lL fL lF fl FL bf la bF La ba c nF hF eL".split())
 # Sets of Word-Edges by name: ends of both sides and the words around them; then

@@ -1,7 +1,8 @@
-"""Sparse features read off the strings of candidates.
+"""Sparse features of whole candidates: they re-rank lists, search lacks them.
 
     ngram:the_cat     how often a target n-gram occurs (`<s>`, `</s>` included)
     pair:chat_cat     source and target word together in a sentence pair
+    RuleBi:A|B        rule B in a site of rule A, see `rule_bigrams`
 
 (survey, section 2.3.2). Each template returns sparse rows and the names of
 their ids; `jaxmt.features.selection` thins them out.
@@ -18,27 +19,62 @@ from jaxmt.text.ragged import Ragged, row_offsets
 
 BEGIN, END = "<s>", "</s>"
 NGRAMS = {"unigrams": 1, "bigrams": 2, "trigrams": 3}  # template: order
-_NGRAM = "ngram:"
+PAIRS = "all-pairs"
+RULE_BIGRAMS = "rule-bigrams"
+NAMES = (*NGRAMS, PAIRS, RULE_BIGRAMS)
+RULE_PREFIX = "RuleBi:"
+_NGRAM, _PAIR = "ngram:", "pair:"
+# Prefixes of names, and the templates that may have made them.
+_TEMPLATES = {
+  _NGRAM: tuple(NGRAMS),
+  _PAIR: (PAIRS,),
+  RULE_PREFIX: (RULE_BIGRAMS,),
+}
 
 
 def is_template_weight(name: str) -> bool:
   """Whether a weight's name is one that a template makes."""
-  return name.startswith(_NGRAM)
+  return name.startswith(tuple(_TEMPLATES))
 
 
-def ngram_orders(weights: Mapping[str, float]) -> tuple[int, ...]:
-  """Returns the orders of n-grams that may have weights: all, or none."""
-  some = any(
-    value and name.startswith(_NGRAM) for name, value in weights.items()
+def templates_of(weights: Mapping[str, float]) -> tuple[str, ...]:
+  """Returns the templates whose features may have weights, from `NAMES`."""
+  heads = {
+    name.partition(":")[0] + ":" for name, value in weights.items() if value
+  }
+  return tuple(
+    template
+    for prefix, templates in _TEMPLATES.items()
+    if prefix in heads
+    for template in templates
   )
-  return tuple(NGRAMS.values()) if some else ()
 
 
-def ngram_rows(
-  lines: Sequence[str], orders: Sequence[int]
+def text_rows(
+  templates: Sequence[str],
+  lines: Sequence[str],
+  *,
+  source_lines: Sequence[str],
+  sentence: np.ndarray,
 ) -> list[tuple[sparse.SparseRows, tuple[str, ...]]]:
-  """Returns the target n-grams of N lines, one part for each order."""
-  return [target_ngrams(lines, order=order) for order in orders]
+  """Returns the features of N candidates that their texts tell.
+
+  Args:
+    templates: some of `NAMES`.
+    lines: the candidates.
+    source_lines: of B sentences.
+    sentence: the sentence of each candidate, `[N]`.
+
+  Returns:
+    One part for each template but `RULE_BIGRAMS`.
+  """
+  out = []
+  for name in templates:
+    if name in NGRAMS:
+      out.append(target_ngrams(lines, order=NGRAMS[name]))
+    elif name == PAIRS:
+      out.append(word_pairs(source_lines, lines, sentence))
+  return out
 
 
 def target_ngrams(
@@ -127,7 +163,7 @@ def word_pairs(
   )
   used, ids = np.unique(keys, return_inverse=True)
   names = tuple(
-    f"pair:{source_words[key // len(target_words)]}"
+    f"{_PAIR}{source_words[key // len(target_words)]}"
     f"_{target_words[key % len(target_words)]}"
     for key in used.tolist()
   )

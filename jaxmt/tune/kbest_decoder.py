@@ -6,9 +6,13 @@ are made once; a round only sets weights, so that nothing is compiled again.
 Sparse features are tuned with the dense ones:
 
 rule, count, shape, pairs, edges   `rule_templates`: in the search, too
+bins                               binned probabilities: in the search, too
 unigrams, bigrams, trigrams        of the target: they only re-rank a list,
                                    since a rule does not know its
                                    neighbours' words
+all-pairs                          source and target word of a sentence pair,
+                                   linked or not; re-ranks lists
+rule-bigrams                       a rule in a site of another; re-ranks lists
 """
 
 import dataclasses
@@ -22,6 +26,7 @@ from jaxmt.decode import (
   candidate_lists,
   decoding,
   derivation,
+  nbest,
   translation_forest,
 )
 from jaxmt.decode import model as models
@@ -40,25 +45,30 @@ from jaxmt.features import (
 )
 from jaxmt.features.rule_templates import TemplateConfig
 from jaxmt.features.sparse import SparseRows
-from jaxmt.features.string_templates import NGRAMS
+from jaxmt.features.string_templates import RULE_BIGRAMS
 from jaxmt.grammar.extract import static_features
 from jaxmt.hypergraph import DerivationLists, Forest
 from jaxmt.text.ragged import Ragged
+from jaxmt.tune import list_sources
 from jaxmt.tune.forests import forest_pool
+from jaxmt.tune.list_sources import Listed, Sources
 from jaxmt.tune.loop import Decode
+
+# (model, part of a decoded text) -> lists; see `make_decode`.
+StageLists = Callable[[Model, AnyResult], CandidateLists]
 
 
 def split_templates(
   names: Sequence[str],
-) -> tuple[TemplateConfig, tuple[int, ...]]:
-  """Returns the templates of the search and the orders of n-grams.
+) -> tuple[TemplateConfig, tuple[str, ...]]:
+  """Returns the templates of the search, and those that only re-rank lists.
 
   Raises:
     InputError: for a template that does not exist.
   """
-  orders = tuple(NGRAMS[name] for name in names if name in NGRAMS)
-  rest = [name for name in names if name not in NGRAMS]
-  return rule_templates.parse(rest), orders
+  of_lists = tuple(name for name in names if name in string_templates.NAMES)
+  rest = [name for name in names if name not in string_templates.NAMES]
+  return rule_templates.parse(rest), of_lists
 
 
 def kbest_rows(
@@ -132,6 +142,9 @@ def make_decode(
   templates: Sequence[str] = (),
   mesh: Mesh | None = None,
   density: float | None = None,
+  sources: Sources | None = None,
+  stages: int = 0,
+  stage_lists: StageLists | None = None,
 ) -> Decode:
   """Returns a function from weights and sentence numbers to k-best lists.
 
@@ -147,17 +160,26 @@ def make_decode(
     mesh: devices to split batches over, or None for one.
     density: edges for each source word of the forests beside the lists
       (0: all edges); None gives no forests.
+    sources: where candidates come from; None: the k best.
+    stages: lists of partial translations for each sentence, numbered after all
+      sentences, see `loop.Stages`.
+    stage_lists: gives those of a part; if there are stages.
 
   Returns:
     See `loop.Decode`. Equal derivations have equal features whatever the
     weights they were found with, so pools recognise them.
 
   Raises:
-    InputError: if forests are to have sparse features.
+    InputError: if forests are to have sparse features, stages or further
+      candidates, or a source of candidates does not exist.
   """
+  sources = sources or Sources()
+  list_sources.check(sources.names)
+  if density is not None and (stages or len(sources.names) > 1):
+    raise InputError("forests go with neither stages nor further candidates")
   if density is not None and templates:
     raise InputError("forests have dense features only: leave out templates")
-  rule_features, orders = split_templates(templates)
+  rule_features, of_lists = split_templates(templates)
   model = models.with_templates(model, rule_features)
   searching = dataclasses.replace(config.search, forest=True)
   decode, forest = decoding.search_of(model)
@@ -170,9 +192,13 @@ def make_decode(
     config=dataclasses.replace(config, search=searching),
     size=size,
     unique=unique,
-    orders=orders,
+    of_lists=of_lists,
+    lines=tuple(lines),
     mesh=mesh,
     density=density,
+    sources=sources,
+    stages=stages,
+    stage_lists=stage_lists,
   )
 
 
@@ -189,9 +215,13 @@ class KBestDecoder:
     config: how to decode.
     size: k.
     unique: whether all strings of a list differ.
-    orders: of target n-grams that re-rank lists.
+    of_lists: templates that re-rank lists.
+    lines: the sentences as text.
     mesh: devices, or None for one.
     density: edges of forests for each source word; None: no forests.
+    sources: where candidates come from.
+    stages: N, lists of partial translations of each sentence.
+    stage_lists: see `make_decode`.
   """
 
   decode: Callable[..., Any]
@@ -202,9 +232,13 @@ class KBestDecoder:
   config: DecodeConfig
   size: int
   unique: bool
-  orders: tuple[int, ...]
+  of_lists: tuple[str, ...]
+  lines: tuple[str, ...]
   mesh: Mesh | None
   density: float | None
+  sources: Sources
+  stages: int
+  stage_lists: StageLists | None
 
   def __call__(
     self, weights: Mapping[str, float], numbers: np.ndarray
@@ -212,8 +246,9 @@ class KBestDecoder:
     """Returns lists of the sentences with these numbers, in this order."""
     model = models.with_weights(self.model, weights)
     chosen = models.select_source(self.source, numbers)
-    lists = [_no_lists(model)]
+    lists, more, staged = ([_no_lists(model)] for _ in range(3))
     forests = []
+    size = self.size if list_sources.KBEST in self.sources.names else 1
     for batch in self.decode(
       model,
       chosen,
@@ -223,20 +258,117 @@ class KBestDecoder:
     ):
       for part in batch:
         forest = self.forest(model, part)
-        lists.append(
-          _lists(model, part, forest, size=self.size, unique=self.unique)
+        derived = translation_forest.kbest(
+          model, part.source, forest, size=size, unique=self.unique
         )
+        best = Listed(
+          source=part.source,
+          forest=forest,
+          derived=derived,
+          owner=np.arange(len(part.rows)),
+        )
+        lists.append(self._listed(model, best, part.rows))
+        more += [
+          self._listed(model, listed, part.rows)
+          for listed in list_sources.further(
+            self.sources,
+            model,
+            part.source,
+            forest,
+            np.asarray(numbers)[part.rows],
+            size=self.size,
+          )
+        ]
+        if self.stage_lists is not None:
+          staged.append(self._staged(model, part, len(numbers)))
         if self.density is not None:
           forests.append(_spelled(model, part, forest, self.density))
-    lists = [dataclasses.replace(o, sentences=len(numbers)) for o in lists]
-    every = candidate_lists.concatenate(lists)
-    if forests:
-      every = _with_forests(every, forests)
-    if self.orders:
-      grams = string_templates.ngram_rows(every.lines, self.orders)
-      every = candidate_lists.with_features(every, grams)
-      every = rerank(every, weights)
-    return every
+    every = self._joined(lists, weights, numbers)
+    if len(more) > 1:
+      # The decoder's own translations stay first, whatever others score.
+      others = self._joined(more, weights, numbers)
+      every = candidate_lists.concatenate([every, others])
+      every = _distinct(every) if self.unique else every
+    if len(staged) > 1:
+      every = candidate_lists.concatenate([every, *staged])
+    return _with_forests(every, forests) if forests else every
+
+  def _listed(
+    self, model: Model, listed: Listed, rows: np.ndarray
+  ) -> CandidateLists:
+    """Derivations as lists with the features of the model.
+
+    Args:
+      model: the model.
+      listed: the derivations.
+      rows: what the sentences of the part are called, int `[B]`.
+    """
+    source, forest, derived = listed.source, listed.forest, listed.derived
+    every = translation_forest.derivations(forest, derived)
+    # Not sums over edges: what an edge says of the language model depends, in
+    # its last digits, on how the search came by it.
+    values = derivation.features(model, source, every, derived.words)
+    # `derived.sentence` counts the sentences of the forest.
+    given = rows[listed.owner[derived.sentence]]
+    lines = translation_forest.strings(model, source, derived)
+    names = model.feature_names
+    lists = candidate_lists.from_dense(given, lines, values, names)
+    more = []
+    if model.templates is not None:
+      more.append(kbest_rows(model, source, forest, derived))
+    if RULE_BIGRAMS in self.of_lists:
+      more.append(nbest.bigram_rows(model, source, every))
+    return candidate_lists.with_features(lists, more) if more else lists
+
+  def _staged(
+    self, model: Model, part: AnyResult, count: int
+  ) -> CandidateLists:
+    """The lists of a part's stages, numbered after `count` sentences."""
+    if self.stage_lists is None:
+      return _no_lists(model)
+    found = self.stage_lists(model, part)
+    row, stage = np.divmod(found.sentence, self.stages)
+    order = part.rows[row] * self.stages + stage
+    by_number = np.argsort(order, kind="stable")
+    found = candidate_lists.take(found, by_number)
+    return dataclasses.replace(
+      found,
+      sentence=count + order[by_number],
+      sentences=count * (1 + self.stages),
+    )
+
+  def _joined(
+    self,
+    lists: Sequence[CandidateLists],
+    weights: Mapping[str, float],
+    numbers: np.ndarray,
+  ) -> CandidateLists:
+    """All lists by sentence, ranked with features of whole candidates."""
+    every = candidate_lists.concatenate(
+      [dataclasses.replace(one, sentences=len(numbers)) for one in lists]
+    )
+    if not self.of_lists:
+      return every
+    more = string_templates.text_rows(
+      self.of_lists,
+      every.lines,
+      source_lines=[self.lines[number] for number in numbers.tolist()],
+      sentence=every.sentence,
+    )
+    return rerank(candidate_lists.with_features(every, more), weights)
+
+
+def _distinct(lists: CandidateLists) -> CandidateLists:
+  """The first candidate of each string of a sentence."""
+  seen: set[tuple[int, str]] = set()
+  rows = []
+  for row, key in enumerate(
+    zip(lists.sentence.tolist(), lists.lines, strict=True)
+  ):
+    if key not in seen:
+      seen.add(key)
+      rows.append(row)
+  return candidate_lists.take(lists, np.array(rows, np.int64))
 
 
 def _no_lists(model: Model) -> CandidateLists:
@@ -261,31 +393,3 @@ def _spelled(
   """The forests of a part, small enough to keep."""
   small = forest_pool.pruned(model, part.source, forest, density=density)
   return dataclasses.replace(small, sentence=part.rows)
-
-
-def _lists(
-  model: Model, part: AnyResult, grown: Forest, *, size: int, unique: bool
-) -> CandidateLists:
-  """The lists of a part with the features of the model.
-
-  Sentences are numbered as the decoder was given them.
-  """
-  derived = translation_forest.kbest(
-    model, part.source, grown, size=size, unique=unique
-  )
-  # Not sums over edges: what an edge says of the language model depends, in
-  # its last digits, on how the search came by it.
-  values = derivation.features(
-    model,
-    part.source,
-    translation_forest.derivations(grown, derived),
-    derived.words,
-  )
-  # `found.sentence` counts the sentences of the part.
-  given = part.rows[derived.sentence]
-  lines = translation_forest.strings(model, part.source, derived)
-  lists = candidate_lists.from_dense(given, lines, values, model.feature_names)
-  if model.templates is None:
-    return lists
-  more = kbest_rows(model, part.source, grown, derived)
-  return candidate_lists.with_features(lists, [more])

@@ -124,14 +124,21 @@ class Learner:
       in learners that do not average.
     variances: of the weights, `[D + F]`; 0 where the learner has none yet.
     document: statistics of the pseudo-document, `[S]`; empty before it begins.
+    slots: what an optimizer keeps for each weight, by its name, `[D + F]` each.
+    numbers: what it keeps beside them, such as its steps, by name.
     steps: sentences seen.
+    centre: weights that a regulariser pulls to, `[D + F]`; None: the weights at
+      the start of a call.
   """
 
   weights: np.ndarray
   lagged: np.ndarray
   variances: np.ndarray
   document: np.ndarray
+  slots: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+  numbers: dict[str, float] = dataclasses.field(default_factory=dict)
   steps: int = 0
+  centre: np.ndarray | None = None
 
   @property
   def average(self) -> np.ndarray:
@@ -158,6 +165,8 @@ class LearnerMemory:
     lagged: see `Learner`, as all below; names that are missing have 0.
     variances: by name.
     document: S numbers.
+    slots: by name of the slot, then of the feature.
+    numbers: see `Learner`.
     steps: sentences seen.
   """
 
@@ -165,6 +174,8 @@ class LearnerMemory:
   lagged: dict[str, float] = dataclasses.field(default_factory=dict)
   variances: dict[str, float] = dataclasses.field(default_factory=dict)
   document: list[float] = dataclasses.field(default_factory=list)
+  slots: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+  numbers: dict[str, float] = dataclasses.field(default_factory=dict)
   steps: int = 0
 
   @property
@@ -182,21 +193,46 @@ class LearnerMemory:
       kind: weight_files.to_vector(getattr(self, kind), names)
       for kind in _BY_FEATURE
     }
+    slots = {
+      kind: weight_files.to_vector(values, names)
+      for kind, values in self.slots.items()
+    }
     document = np.array(self.document, np.float64)
-    return Learner(document=document, steps=self.steps, **vectors)
+    return Learner(
+      document=document,
+      slots=slots,
+      numbers=dict(self.numbers),
+      steps=self.steps,
+      **vectors,
+    )
 
   def store(self, learner: Learner, names: Sequence[str]) -> "LearnerMemory":
     """Returns what is known after a batch with these features."""
-    vectors = {}
-    for kind in _BY_FEATURE:
-      values = dict(zip(names, getattr(learner, kind).tolist(), strict=True))
-      before = getattr(self, kind)
-      vectors[kind] = before | {
-        name: value for name, value in values.items() if value or name in before
-      }
+    vectors = {
+      kind: _updated(getattr(self, kind), getattr(learner, kind), names)
+      for kind in _BY_FEATURE
+    }
+    slots = {
+      kind: _updated(self.slots.get(kind, {}), values, names)
+      for kind, values in learner.slots.items()
+    }
     return LearnerMemory(
-      document=learner.document.tolist(), steps=learner.steps, **vectors
+      document=learner.document.tolist(),
+      slots=slots,
+      numbers=dict(learner.numbers),
+      steps=learner.steps,
+      **vectors,
     )
+
+
+def _updated(
+  before: dict[str, float], vector: np.ndarray, names: Sequence[str]
+) -> dict[str, float]:
+  """The values by name, with those of a vector; new zeros are left out."""
+  values = zip(names, vector.tolist(), strict=True)
+  return before | {
+    name: value for name, value in values if value or name in before
+  }
 
 
 class Chooser:

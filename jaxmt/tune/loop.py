@@ -18,9 +18,10 @@ import numpy as np
 
 from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.features import weights as weight_files
-from jaxmt.metrics import text
+from jaxmt.metrics import registry, text
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.tune import methods
 from jaxmt.tune.learning import LearnerMemory
@@ -64,6 +65,20 @@ class LoopConfig:
   batch_passes: int = 1
   min_change: float = 1e-6
   patience: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stages:
+  """Lists of partial translations after those of B sentences.
+
+  Attributes:
+    sentence: the sentence of list B + g, int64 `[G]`.
+    share: of its source words that are translated, `[G]`: its reference counts
+      with this share of its length.
+  """
+
+  sentence: np.ndarray
+  share: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,6 +129,7 @@ def run(
   config: LoopConfig,
   seed: int,
   *,
+  stages: Stages | None = None,
   on_round: Callable[[LoopState], None] = lambda state: None,
 ) -> LoopState:
   """Tunes weights with a decoder in the loop.
@@ -125,16 +141,24 @@ def run(
     state: `begin(weights)`, or the last state of an interrupted run.
     config: see `LoopConfig`.
     seed: each round's own seed comes from it and the round's number.
+    stages: what the decoder's lists after the B sentences are; None: there are
+      none.
     on_round: called with the state after each round, e.g. to save it.
 
   Returns:
     The last state; `best_weights` are the result.
+
+  Raises:
+    InputError: if stages are to be learned from online, or by another metric
+      than BLEU.
   """
+  check_stages(config, stages is not None)
   method = methods.exploring(method)
   judge = _Judge(
     references=references,
     metric=config.metric,
     measure=make_measure(references, config.metric),
+    stages=stages,
   )
   while not state.finished:
     state = _one_round(decode, judge, method, state, config, seed)
@@ -160,18 +184,20 @@ class _Judge:
     references: for each of B sentences its references.
     metric: its name.
     measure: statistics of candidates against the references.
+    stages: what lists after those of the sentences are, or None.
   """
 
   references: text.ReferenceLines
   metric: str
   measure: Measure
+  stages: Stages | None = None
 
   def first(self, lists: CandidateLists) -> tuple[dict[str, Any], float]:
     """Scores the first candidate of each sentence: `(record, score)`."""
     kind, size = find_metric(self.metric), len(self.references)
     _, first = np.unique(lists.sentence, return_index=True)
     lines = [""] * size
-    for row in first.tolist():
+    for row in first[lists.sentence[first] < size].tolist():
       lines[int(lists.sentence[row])] = lists.lines[row]
     statistics = self.measure(lines, np.arange(size))
     value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
@@ -185,7 +211,7 @@ class _Judge:
     self, pool: CandidateLists, numbers: np.ndarray
   ) -> CandidateLists:
     """Returns the pool with statistics; its sentences have these numbers."""
-    statistics = self.measure(pool.lines, numbers[pool.sentence])
+    statistics = self._statistics(pool, numbers)
     forests = pool.forests
     if forests is not None:
       forests = forests.bind([self.references[n] for n in numbers.tolist()])
@@ -193,6 +219,28 @@ class _Judge:
       pool,
       statistics={**pool.statistics, self.metric: statistics},
       forests=forests,
+    )
+
+  def _statistics(
+    self, pool: CandidateLists, numbers: np.ndarray
+  ) -> np.ndarray:
+    """Statistics of all candidates, `[N, S]`."""
+    if self.stages is None:
+      return self.measure(pool.lines, numbers[pool.sentence])
+    owner = np.concatenate([numbers, self.stages.sentence])[pool.sentence]
+    share = np.concatenate([np.ones(len(numbers)), self.stages.share])
+    statistics = np.array(self.measure(pool.lines, owner))
+    # The last statistic of BLEU is the length of the reference.
+    length = statistics[:, -1] * share[pool.sentence]
+    statistics[:, -1] = np.rint(length).astype(statistics.dtype)
+    return statistics
+
+
+def check_stages(config: LoopConfig, staged: bool) -> None:
+  """Raises InputError if lists of partial translations cannot be used."""
+  if staged and (config.batch_size or config.metric not in registry.BLEU):
+    raise InputError(
+      "stages need metric 'bleu' and lists of all sentences: no batch_size"
     )
 
 
@@ -304,12 +352,14 @@ def _online(decode, judge, method, state, config, seed) -> LearnerMemory:
 
 def _learnt(method, pool, memory, initial, config, seed) -> LearnerMemory:
   """What is known after a batch."""
-  if method.passes is None:
+  passes = methods.online_passes(method)
+  if passes is None:
     weights, _ = _optimised(method, pool, memory.weights, initial, seed)
     return LearnerMemory(weights=weights)
   settings = dataclasses.replace(method.config, passes=config.batch_passes)
   learner = memory.recall(pool.names)
-  for _ in method.passes(pool, learner, settings, seed):
+  learner.centre = weight_files.to_vector(initial, pool.names)
+  for _ in passes(pool, learner, settings, seed):
     pass  # each pass changes the learner
   return memory.store(learner, pool.names)
 

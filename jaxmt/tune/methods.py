@@ -60,7 +60,7 @@ class Method:
       then has a field `density`, the number of edges for each source word.
     passes: of online learners: `(lists, learner, config, seed)` yields the
       learner and a record after each of `config.passes` passes; None for
-      methods that see all sentences at once.
+      methods that see all sentences at once. See `online_passes`.
     explores: whether `config` has a field `explore`, see `Chooser`.
     on_devices: whether `config` has a field `devices`: the number of devices
       that sentences are spread over.
@@ -146,6 +146,7 @@ def find(name: str, *, space: str = KBEST) -> Method:
     return Method(
       optimise=_minimise,
       config=gradient_config.from_loss(name),
+      passes=_gradient_passes,
       explores=True,
       on_devices=True,
       centred=True,
@@ -169,6 +170,12 @@ def _minimise_on_forests(*arguments, **options) -> Result:
   from jaxmt.tune.forests import forest_loss  # imports JAX and the decoder
 
   return forest_loss.optimise(*arguments, **options)
+
+
+def _gradient_passes(*arguments) -> Iterator[tuple[Learner, dict]]:
+  from jaxmt.tune.lists import gradient  # imports JAX
+
+  return gradient.passes(*arguments)
 
 
 def _minimise(*arguments, **options) -> Result:
@@ -214,6 +221,20 @@ def exploring(method: Method) -> Method:
 def innermost(method: Method) -> Method:
   """Returns the method itself, inside all that wrap it."""
   return method if method.inner is None else innermost(method.inner)
+
+
+def online_passes(method: Method) -> Passes | None:
+  """Returns the passes of an online learner, None for other methods.
+
+  A loss is learned online if its optimizer is stochastic.
+  """
+  config = method.config
+  if isinstance(config, gradient_config.GradientConfig):
+    if config.optimizer not in gradient_config.STOCHASTIC:
+      return None
+    if config.scales or config.temperatures:
+      return None
+  return method.passes
 
 
 def forest_density(method: Method) -> float | None:

@@ -57,6 +57,7 @@ from jaxmt.text import (
   vocabulary,
 )
 from jaxmt.train import supervised_alignment
+from jaxmt.tune import domains
 from jaxmt.tune.formats import kbest_files, mert_data
 
 _ARPA = """\\data\\
@@ -442,6 +443,11 @@ def _gold_text(path: str) -> None:
   supervised_alignment.read_gold(prefix)
 
 
+def _domains(path: str) -> None:
+  labels = files.read_lines(path)
+  domains.check(labels, len(labels), path)
+
+
 def _read_lines(function):
   return lambda path: function(files.read_lines(path), path=path)
 
@@ -486,6 +492,7 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "gold_text": (_gold_text, ["a b\nc\n\0d e\nf g\n\0000-0 1?1\n0-1\n"]),
   "streamed": (_streamed, ["0-0\n", "0-0 1-1\n\n(S (NP a) (V b))\n"]),
   "marks": (_read_lines(markup.parse), ["a <wall/> <zone> b c </zone>\nd\n"]),
+  "domains": (_domains, ["news\nlaw\nnews\n", "a\n中文\n"]),
   "pair_weights": (_read_lines(pair_quality.parse_weights), ["1\n0.5\n2e-3\n"]),
   "request": (
     _request,

@@ -230,3 +230,56 @@ def test_what_cannot_work_on_forests(folder, tmp_path, changes, message):
   assert done.returncode == 2
   assert message in done.stderr
   assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_candidates_domains_and_features_of_lists(folder, tmp_path):
+  """Weights by domain come back in translation."""
+  labels = ["x", "y", "x", "y", "x", "y"]
+  files.write_lines(str(folder / "d"), labels)
+  done = tune(
+    folder,
+    tmp_path / "d",
+    candidates="kbest,sampled,oracle,forced",
+    templates="all-pairs,rule-bigrams,bins",
+    domains=folder / "d",
+    rounds=1,
+    method="perceptron",
+    option="passes=2",
+  )
+  assert done.returncode == 0, done.stderr
+  tuned = weights_of(tmp_path / "d")
+  heads = {name.split(":")[0] for name in tuned}
+  assert {"pair", "RuleBi", "Domain", "hint"} <= heads
+  assert any(name.startswith("Domain:x:pair:") for name in tuned)
+  translate = lambda *more: util.run_program(
+    "launch/translate.py",
+    "--dialect=cdec",
+    f"--grammar={folder / 'g'}",
+    f"--lm={folder / 'lm'}",
+    f"--weights={tmp_path / 'd.w'}",
+    f"--input={folder / 's'}",
+    f"--output={tmp_path / 'out'}",
+    *more,
+  )
+  done = translate("--domain=x")
+  assert done.returncode == 0 and "no such features" not in done.stderr
+  assert len(files.read_lines(str(tmp_path / "out"))) == 6
+  done = translate("--domain=z")
+  assert done.returncode == 2 and "no weights of the domain 'z'" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"candidates": "kbest,beam"}, "candidates 'beam' are none of"),
+    ({"stages": 2}, "stages need metric 'bleu'"),
+    ({"shards": 2, "mix_delay": 1}, "needs an online learner"),
+    ({"domains": "r"}, "a domain is one word"),
+  ],
+)
+def test_bad_settings_of_lists_are_one_line(folder, tmp_path, changes, message):
+  if "domains" in changes:
+    changes = {"domains": folder / changes["domains"]}
+  done = tune(folder, tmp_path / "d", **changes)
+  assert done.returncode == 2 and message in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1

@@ -208,10 +208,72 @@ def test_averages_are_judged_and_current_weights_decode(world):
   assert state.best_weights in judged
 
 
-@pytest.mark.parametrize("name", [*LEARNERS, "rampion"])
+STEPS = {"optimizer": "adagrad", "rate": "0.02", "batch_size": "1"}
+
+
+def slopes(made, weights, centre, row, l2):
+  """The gradient of risk of one sentence, float64."""
+  low, high = made.offsets[row], made.offsets[row + 1]
+  if low == high:
+    return l2 * (weights - centre)
+  phi = sparse.to_dense(made.features, len(made.names))[low:high]
+  costs = pool.sentence_costs(made, "bleu")[low:high]
+  p = np.exp(phi @ weights - (phi @ weights).max())
+  p /= p.sum()
+  return (p * (costs - p @ costs)) @ phi + l2 * (weights - centre)
+
+
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_an_optimizer_goes_on_over_batches_and_rounds(world, optimizer):
+  """Its sums and steps are those of one stream; L2 pulls to the start."""
+  made, _ = world
+  log = []
+  options = {**STEPS, "optimizer": optimizer, "l2": "0.1", "cost_scale": "1"}
+  options["start_scale"] = "0"
+  state = learn(world, "risk", log=log, options=options, batch_size=1)
+  weights = weight_files.to_vector(START, made.names)
+  centre = weights.copy()
+  mean, squares, times = np.zeros((3, len(weights)))
+  for (row,) in batches(log, 20):
+    used = sparse.to_dense(made.features, len(made.names))
+    used = (used[made.offsets[row] : made.offsets[row + 1]] != 0).any(0)
+    slope = slopes(made, weights, centre, row, 0.1)
+    times += 1
+    if optimizer == "adagrad":
+      squares[used] += slope[used] ** 2
+      step = slope / np.sqrt(squares + 1e-8)
+    else:
+      mean[used] = 0.9 * mean[used] + 0.1 * slope[used]
+      squares[used] = 0.999 * squares[used] + 0.001 * slope[used] ** 2
+      step = mean / (1 - 0.9**times)
+      step /= np.sqrt(squares / (1 - 0.999**times)) + 1e-8
+    weights[used] -= 0.02 * step[used]
+  assert state.memory is not None and state.memory.slots
+  found = weight_files.to_vector(state.memory.weights, made.names)
+  # Adam makes steps of the rounding of a slope that is 0.
+  real = np.array(made.names) != "constant"
+  np.testing.assert_allclose(found[real], weights[real], rtol=2e-3, atol=2e-4)
+  assert state.weights == state.memory.weights
+  again = loop.from_arrays(loop.to_arrays(state))
+  assert again.memory == state.memory
+
+
+def test_a_batch_optimizer_is_no_online_learner(world):
+  assert methods.online_passes(methods.find("risk")) is None
+  method = methods.configure(methods.find("risk"), {"optimizer": "adam"})
+  assert methods.online_passes(method) is not None
+  annealed = methods.configure(
+    methods.find("annealed-risk"), {"optimizer": "adam"}
+  )
+  assert methods.online_passes(annealed) is None
+
+
+@pytest.mark.parametrize("name", [*LEARNERS, "rampion", "risk"])
 def test_an_interrupted_run_goes_on(world, name):
   saved = []
   settings = {"batch_size": 7, "rounds": 3}
+  if name == "risk":
+    settings["options"] = STEPS
   whole = learn(
     world,
     name,

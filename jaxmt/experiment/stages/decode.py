@@ -120,8 +120,8 @@ def translate_part(
       done[row] = one
   whole = translate_lib.assemble(done, pieces, size=len(lines))
   best = [one.text for one in whole]
-  if set(tuned.templates) & set(string_templates.NGRAMS):
-    # The search knows no n-gram features: they choose from its k-best list.
+  if set(tuned.templates) & set(string_templates.NAMES):
+    # The search knows no such features: they choose from its k-best list.
     best = _reranked(model, lines, settings, spans, tuned)
   score = sum(one.score for one in whole) / max(len(whole), 1)
   return PartTranslations(

@@ -12,7 +12,16 @@ from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import registry
 from jaxmt.runtime import progress
 from jaxmt.runtime.checkpoint import Store
-from jaxmt.tune import feature_subset, kbest_decoder, loop, methods
+from jaxmt.train.violation import stage_lists
+from jaxmt.tune import (
+  feature_subset,
+  kbest_decoder,
+  list_sources,
+  loop,
+  methods,
+  mixing,
+  options,
+)
 from jaxmt.tune.methods import Method
 
 
@@ -40,6 +49,11 @@ class TuneStageConfig:
     min_count: leave out those that differ in lists of fewer sentences.
     keep_features: N: of the others, keep the N that differ in most sentences;
       0: all.
+    candidates: where they come from, see `jaxmt.tune.list_sources`.
+    stages: lists of partial translations of each sentence, see
+      `train.violation.stage_lists`; 0: none.
+    mixing: settings of `jaxmt.tune.mixing`, "name=value" each; none: the method
+      sees all sentences together.
   """
 
   method: str = "mert"
@@ -57,6 +71,9 @@ class TuneStageConfig:
   templates: tuple[str, ...] = ()
   min_count: int = 0
   keep_features: int = 0
+  candidates: tuple[str, ...] = ("kbest",)
+  stages: int = 0
+  mixing: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -83,30 +100,70 @@ def check(config: TuneStageConfig) -> None:
   )
   if config.templates and methods.forest_density(method) is not None:
     raise InputError("forests have dense features only: leave out templates")
-  if config.batch_size and (config.min_count or config.keep_features):
+  small = config.min_count or config.keep_features or config.mixing
+  if config.batch_size and small:
     raise InputError(
-      "batch_size cannot be combined with min_count or keep_features"
+      "batch_size cannot be combined with min_count, keep_features or mixing"
     )
-  for name, least in (("rounds", 0), ("nbest", 1), ("batch_passes", 1)):
+  list_sources.check(config.candidates)
+  mixed(method, config.mixing, metric=config.metric)
+  loop.check_stages(loop_config(config), config.stages > 0)
+  for name, least in (
+    *(("rounds", 0), ("nbest", 1), ("batch_passes", 1), ("stages", 0)),
+  ):
     if getattr(config, name) < least:
       raise InputError(f"config key 'tune.{name}' must be at least {least}")
 
 
 def make_method(
-  name: str, options: Sequence[str], *, metric: str, space: str = methods.KBEST
+  name: str, changed: Sequence[str], *, metric: str, space: str = methods.KBEST
 ) -> Method:
   """Returns a method with settings given as "name=value".
 
   Raises:
     InputError: for an unknown method or setting.
   """
-  changes = {"metric": metric}
-  for option in options:
+  changes = {"metric": metric, **_changes(changed)}
+  return methods.configure(methods.find(name, space=space), changes)
+
+
+def _changes(settings: Sequence[str]) -> dict[str, str]:
+  """Settings given as "name=value", by name."""
+  changes = {}
+  for option in settings:
     key, equals, value = option.partition("=")
     if not equals:
       raise InputError(f"option '{option}': expected name=value")
     changes[key] = value
-  return methods.configure(methods.find(name, space=space), changes)
+  return changes
+
+
+def mixed(method: Method, settings: Sequence[str], *, metric: str) -> Method:
+  """Returns the method on shards, if there are settings of mixing.
+
+  Raises:
+    InputError: for an unknown setting, or one that does not fit.
+  """
+  if not settings:
+    return method
+  config = options.change(
+    mixing.MixingConfig(metric=metric), _changes(settings)
+  )
+  values = dataclasses.asdict(config)
+  return mixing.wrap(method, **values)
+
+
+def loop_config(settings: TuneStageConfig) -> loop.LoopConfig:
+  """Returns the settings of the loop."""
+  return loop.LoopConfig(
+    metric=settings.metric,
+    rounds=settings.rounds,
+    merge=settings.merge,
+    batch_size=settings.batch_size,
+    batch_passes=settings.batch_passes,
+    min_change=settings.min_change,
+    patience=settings.patience,
+  )
 
 
 def tune(
@@ -143,13 +200,14 @@ def tune(
   weights = kbest_decoder.start_weights(model.feature_names)
   if start is not None:
     weights |= start.weights
+  method = make_method(
+    settings.method,
+    settings.options,
+    metric=settings.metric,
+    space=settings.space,
+  )
   method = feature_subset.wrap(
-    make_method(
-      settings.method,
-      settings.options,
-      metric=settings.metric,
-      space=settings.space,
-    ),
+    mixed(method, settings.mixing, metric=settings.metric),
     metric=settings.metric,
     min_count=settings.min_count,
     keep=settings.keep_features,
@@ -163,6 +221,13 @@ def tune(
     spans=spans,
     templates=settings.templates,
     density=methods.forest_density(method),
+    sources=list_sources.Sources(
+      names=settings.candidates,
+      references=corpus.tune_references,
+      seed=config.seed,
+    ),
+    stages=settings.stages,
+    stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
   )
   begun = None
   if partial is not None:
@@ -178,16 +243,9 @@ def tune(
     corpus.tune_references,
     method,
     loop.begin(weights) if begun is None else begun[0],
-    loop.LoopConfig(
-      metric=settings.metric,
-      rounds=settings.rounds,
-      merge=settings.merge,
-      batch_size=settings.batch_size,
-      batch_passes=settings.batch_passes,
-      min_change=settings.min_change,
-      patience=settings.patience,
-    ),
+    loop_config(settings),
     config.seed,
+    stages=stage_lists.of_lines(corpus.tune_source, settings.stages),
     on_round=on_round,
   )
   return _tuned(state, settings)

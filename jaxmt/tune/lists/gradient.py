@@ -12,7 +12,7 @@ the host's, which keeps millions of features in compressed rows.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ from jaxmt.runtime import parallel
 from jaxmt.tune import costs
 from jaxmt.tune import pool as pool_lib
 from jaxmt.tune.gradient_config import GradientConfig, stages
-from jaxmt.tune.learning import Chooser
+from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.lists import owlqn, stochastic
 from jaxmt.tune.lists.objective import (
   Objective,
@@ -270,7 +270,54 @@ def _by_stochastic(stage: _Stage) -> Array:
     shuffle=config.shuffle,
     seed=stage.seed,
   )
-  for number, iterate in enumerate(iterates):
+  for number, (iterate, _) in enumerate(iterates):
     current = iterate
     stage.score(current, number + 1)
   return current
+
+
+def passes(
+  pool: CandidateLists, learner: Learner, config: GradientConfig, seed: int
+) -> Iterator[tuple[Learner, dict]]:
+  """Yields the learner after each pass of a stochastic optimizer.
+
+  What the optimizer keeps (sums of squares, moments, its number of steps) goes
+  on from batch to batch in `learner.slots` and `learner.numbers`. Features that
+  a batch lacks stay as they are. L2 pulls to `learner.centre`. Other arguments
+  as in `mira.passes`.
+  """
+  first = not learner.numbers
+  if first:
+    learner.weights[:] = _scaled(learner.weights, pool, config)
+  centre = learner.weights
+  if learner.centre is not None:
+    centre = _scaled(learner.centre, pool, config)
+  current = jnp.asarray(learner.weights, jnp.float32)
+  origin = jnp.asarray(centre, jnp.float32)
+  known = (learner.slots, learner.numbers)
+  candidate_costs = costs.candidate_costs(
+    pool, learner.weights, metric=config.metric, kind=config.costs
+  )
+  (objective,) = _stages(config, pool.sentences)
+  iterates = stochastic.passes(
+    current,
+    pad(pool, config.metric, candidate_costs),
+    objective,
+    initial=origin,
+    kind=config.optimizer,
+    rate=config.rate,
+    half_life=config.half_life,
+    l1=config.l1,
+    batch_size=config.batch_size,
+    count=config.passes,
+    shuffle=config.shuffle,
+    seed=seed,
+    state=stochastic.state_of(config.optimizer, origin, *known),
+  )
+  for number, (weights, state) in enumerate(iterates):
+    learner.weights[:] = np.asarray(weights, np.float64)
+    learner.slots, learner.numbers = stochastic.state_values(
+      state, len(learner.weights)
+    )
+    learner.steps += pool.sentences
+    yield learner, {"pass": number}

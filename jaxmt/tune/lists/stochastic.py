@@ -13,11 +13,12 @@ at the first step). The rate of all but RDA may fall as `rate / (1 + t / T)`
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
@@ -93,8 +94,9 @@ def passes(
   count: int,
   seed: int,
   shuffle: bool = True,
-) -> Iterator[Array]:
-  """Yields the weights after each pass over the sentences.
+  state: Any = None,
+) -> Iterator[tuple[Array, Any]]:
+  """Yields weights and the optimizer's state after each pass over sentences.
 
   Args:
     weights: where to start.
@@ -111,6 +113,7 @@ def passes(
     count: passes.
     seed: of the orders.
     shuffle: whether each pass has a random order; else that of the sentences.
+    state: of the optimizer, from an earlier call; None begins.
 
   Raises:
     InputError: if a gradient is not finite.
@@ -122,7 +125,8 @@ def passes(
     "l1": l1,
     "l2": objective.l2,
   }
-  state: Any = optimizer(kind).init(weights)
+  if state is None:
+    state = optimizer(kind).init(weights)
   state = state._replace(
     hyperparams={k: jnp.float32(number) for k, number in numbers.items()}
   )
@@ -147,7 +151,57 @@ def passes(
     )
     if not finite:
       raise not_finite(objective.loss)
-    yield weights
+    yield weights, state
+
+
+# Where optimizers started: known to whoever calls, so no part of the state.
+_ORIGINS = (".centre", ".origin")
+
+
+def state_values(
+  state: Any, size: int
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+  """Returns an optimizer's state by name: `(slots, numbers)`.
+
+  Args:
+    state: of `optimizer(kind)`.
+    size: D + F; arrays of that length are what it keeps for each weight.
+  """
+  slots, numbers = {}, {}
+  for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
+    name, value = jax.tree_util.keystr(path), np.asarray(leaf)
+    if name.endswith(_ORIGINS):
+      continue
+    if value.shape == (size,):
+      slots[name] = value.astype(np.float64)
+    else:
+      numbers[name] = value.item()
+  return slots, numbers
+
+
+def state_of(
+  kind: str,
+  origin: Array,
+  slots: Mapping[str, np.ndarray],
+  numbers: Mapping[str, float],
+) -> Any:
+  """Returns the state that `state_values` took apart.
+
+  Args:
+    kind: of the optimizer.
+    origin: the first weights, `[D + F]`.
+    slots: what it keeps for each weight; what is missing is as at the start.
+    numbers: the rest.
+  """
+  leaves, tree = jax.tree_util.tree_flatten_with_path(
+    optimizer(kind).init(origin)
+  )
+  known = {**slots, **numbers}
+  values = [
+    jnp.asarray(known.get(jax.tree_util.keystr(path), leaf), leaf.dtype)
+    for path, leaf in leaves
+  ]
+  return jax.tree_util.tree_unflatten(tree, values)
 
 
 def not_finite(loss: str) -> InputError:

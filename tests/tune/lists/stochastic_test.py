@@ -22,8 +22,9 @@ def stepwise(objective_, **settings):
   arrays = objective.pad(made, "bleu", pool.sentence_costs(made, "bleu"))
   start = jnp.asarray(small_pool.start(made), jnp.float32)
   count = arrays.mask.shape[0]
-  found = list(
-    stochastic.passes(
+  found = [
+    weights
+    for weights, _ in stochastic.passes(
       start,
       arrays,
       objective_,
@@ -33,7 +34,7 @@ def stepwise(objective_, **settings):
       seed=0,
       **settings,
     )
-  )
+  ]
   before = [start, *found[:-1]]
   loss = dataclasses.replace(objective_, l2=0.0)
   slopes = [
