@@ -1,17 +1,22 @@
 r"""Learns dependency parsers from treebanks, parses, and scores trees.
 
-    python launch/parse.py --model=arc|dmv|ccv1|ccv2 --train=TREEBANK --output=M
+    python launch/parse.py --model=arc|sibling|dmv|ccv1|ccv2 --train=TREEBANK \
+        --output=M
     python launch/parse.py --load=M --input=TREEBANK [--evaluate --json] \
         [--output=CONLLU] [--page=HTML]
     python launch/parse.py --trees=P [--head_rules=chinese] --output=CONLLU
+    python launch/parse.py --random --input=TREEBANK --output=CONLLU
 
-The arc-factored parser (arc) learns from trees. The dependency model with
+The arc-factored parser (arc) learns from trees by any of the structured losses,
+the one with pairs of siblings (sibling) by passive-aggressive updates. The
+dependency model with
 valence (dmv) and the concave models (ccv1, ccv2) learn from tags alone, without
 punctuation, from sentences of at most --max_length words. Treebanks are CoNLL-U
 or `form TAB tag TAB head TAB label`; parsing looks at words and tags only. M is
 a folder of arrays. Accuracies are percentages of right heads. --trees turns
-constituents (Penn Treebank brackets, one tree a line) into dependencies. --page
-draws the first parses as arcs over words, beside the trees of --input.
+constituents (Penn Treebank brackets, one tree a line) into dependencies.
+--random draws projective trees, all of them equally likely. --page draws the
+first parses as arcs over words, beside the trees of --input.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -30,6 +35,8 @@ from jaxmt.parse import (
   head_rules,
   induction,
   saved_parsers,
+  sibling_parser,
+  tree_forest,
 )
 from jaxmt.report import html, page, tables
 from jaxmt.runtime import progress
@@ -38,7 +45,10 @@ from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
 
 _MODEL = flags.DEFINE_enum(
-  "model", "arc", ("arc", *induction.MODELS), "kind of parser to learn"
+  "model",
+  "arc",
+  ("arc", "sibling", *induction.MODELS),
+  "kind of parser to learn",
 )
 _TRAIN = flags.DEFINE_string("train", "", "treebank to learn from")
 _OUTPUT = flags.DEFINE_string(
@@ -50,6 +60,7 @@ _TREES = flags.DEFINE_string("trees", "", "constituent trees to convert")
 _HEAD_RULES = flags.DEFINE_enum(
   "head_rules", "english", tuple(head_rules.RULES), "heads of constituents"
 )
+_RANDOM = flags.DEFINE_bool("random", False, "draw trees in place of parsing")
 _EVALUATE = flags.DEFINE_bool(
   "evaluate", False, "print accuracies against the heads of --input"
 )
@@ -63,12 +74,20 @@ _MAX_LENGTH = flags.DEFINE_integer(
 _LOSS = flags.DEFINE_enum(
   "loss", "likelihood", tuple(arc_parser.LOSSES), "loss of arc"
 )
-_EPOCHS = flags.DEFINE_integer("epochs", 5, "passes of arc over the treebank")
+_EPOCHS = flags.DEFINE_integer(
+  "epochs",
+  None,
+  "passes of arc (5) or sibling (10) over the treebank",
+  lower_bound=1,
+)
 _RATE = flags.DEFINE_float("rate", 0.05, "step of Adagrad")
 _DECAY = flags.DEFINE_float(
   "decay", 0.03, "share of the weights that a step of size 1 takes away"
 )
-_BITS = flags.DEFINE_integer("bits", 20, "arc has 2^bits weights, 10 to 26")
+_BITS = flags.DEFINE_integer(
+  "bits", None, "arc (20) and sibling (22) have 2^bits weights, 10 to 26"
+)
+_STEP = flags.DEFINE_float("step", 0.05, "largest step of an update of sibling")
 _LEAST_RISK = flags.DEFINE_bool(
   "least_risk", True, "arc: trees with most expected right arcs, not the best"
 )
@@ -98,13 +117,13 @@ def main(argv: list[str]) -> None:
   elif _TRAIN.value and not (_LOAD.value or _INPUT.value):
     program.required(output=_OUTPUT.value)
     _learn(_TRAIN.value, _OUTPUT.value)
-  elif _LOAD.value and not _TRAIN.value:
+  elif bool(_LOAD.value) != _RANDOM.value and not _TRAIN.value:
     program.required(input=_INPUT.value)
     if not (_EVALUATE.value or _OUTPUT.value or _PAGE.value):
       raise InputError("--evaluate, --output or --page is required")
     _parse(_LOAD.value, _INPUT.value)
   else:
-    raise InputError("give one of --train, --load and --trees")
+    raise InputError("give one of --train, --load, --random and --trees")
 
 
 def _convert(path: str, output: str) -> None:
@@ -119,12 +138,12 @@ def _convert(path: str, output: str) -> None:
 
 def _learn(path: str, output: str) -> None:
   bank = treebank.read_treebank(path)
-  for flag, least in ((_EPOCHS, 1), (_ITERATIONS, 0), (_CONCAVE, 1)):
+  for flag, least in ((_ITERATIONS, 0), (_CONCAVE, 1)):
     if flag.value < least:
       raise InputError(f"--{flag.name} must be at least {least}")
   try:
-    learn = _learn_arcs if _MODEL.value == "arc" else _learn_tags
-    parser = learn(bank)
+    learners = {"arc": _learn_arcs, "sibling": _learn_siblings}
+    parser = learners.get(_MODEL.value, _learn_tags)(bank)
   except InputError:
     raise
   except ValueError as error:
@@ -132,18 +151,44 @@ def _learn(path: str, output: str) -> None:
   saved_parsers.save(output, parser)
 
 
-def _learn_arcs(bank: Treebank) -> arc_parser.ArcParser:
-  if not 10 <= _BITS.value <= 26:
+def _with_trees(bank: Treebank, bits: int) -> tuple[Treebank, int]:
+  """What is learnt from, and the logarithm of the number of weights."""
+  bits = bits if _BITS.value is None else _BITS.value
+  if not 10 <= bits <= 26:
     raise InputError("--bits must be from 10 to 26")
   if _MAX_LENGTH.value is not None:
     words, _ = treebank.without_punctuation(bank)
     bank = treebank.select(bank, words.lengths <= _MAX_LENGTH.value)
+  return bank, bits
+
+
+def _learn_siblings(bank: Treebank) -> sibling_parser.SiblingParser:
+  bank, bits = _with_trees(bank, 22)
+  if not _STEP.value > 0:
+    raise InputError("--step must be above 0")
+  config = sibling_parser.SiblingConfig(
+    epochs=_EPOCHS.value or 10,
+    aggressiveness=_STEP.value,
+    bits=bits,
+    seed=_SEED.value,
+  )
+  return sibling_parser.train(
+    bank,
+    config,
+    report=lambda epoch, share: progress.say(
+      f"epoch {epoch}: {100 * share:.2f} % wrong heads"
+    ),
+  )
+
+
+def _learn_arcs(bank: Treebank) -> arc_parser.ArcParser:
+  bank, bits = _with_trees(bank, 20)
   config = arc_parser.ArcConfig(
     loss=_LOSS.value,
-    epochs=_EPOCHS.value,
+    epochs=_EPOCHS.value or 5,
     rate=_RATE.value,
     decay=_DECAY.value,
-    bits=_BITS.value,
+    bits=bits,
     seed=_SEED.value,
   )
   return arc_parser.train(
@@ -172,13 +217,17 @@ def _learn_tags(bank: Treebank) -> induction.TagParser:
 
 
 def _parse(model: str, path: str) -> None:
-  parser = saved_parsers.load(model)
+  parser = saved_parsers.load(model) if model else None
   bank = treebank.read_treebank(path)
   if _EVALUATE.value and not bank.has_trees.all():
     raise InputError("--evaluate needs heads", path=path)
   start = progress.clock()
-  if isinstance(parser, arc_parser.ArcParser):
+  if parser is None:
+    heads = tree_forest.random_trees(bank.lengths, seed=_SEED.value)
+  elif isinstance(parser, arc_parser.ArcParser):
     heads = arc_parser.parse(parser, bank, least_risk=_LEAST_RISK.value)
+  elif isinstance(parser, sibling_parser.SiblingParser):
+    heads = sibling_parser.parse(parser, bank)
   else:
     heads = induction.parse(parser, bank)
   seconds = progress.clock() - start

@@ -1,103 +1,104 @@
 r"""Translates by parsing phrase lattices: dependency trees over phrases.
 
     python launch/translate_trees.py --grammar=G --lm=LM.arpa --weights=W \
-        --input=S [--source_trees=CONLLU] [--dependency_weights=D] --output=H
+        --input=S [--source_trees=CONLLU] [--dependencies=T --clusters=C] \
+        [--dependency_weights=D] --output=H
 
 G is a phrase table. Its search makes lattices, which are pruned; a translation
 and a projective dependency tree over its phrases are then found together. D
-weighs features of the tree (`name value` lines): lengths, configurations, and,
-given trees of the source, relations of the source words and path lengths;
-`phrase_score` is the weight of the phrase-based model's own score (1). --trees
-writes the trees, a phrase a token, its source words in place of the tag.
---nbest writes lists with the values of these features, which
-`tune.py --kbest` tunes on.
+weighs features of the tree (`name value` lines): lengths, configurations; given
+trees of the source, relations of the source words and path lengths; given a
+table of phrase dependencies (extract_dependencies.py), their probabilities. D
+may also have other weights for the phrase-based features; `phrase_score` is a
+factor for all of W. --groups leaves features out; --unit=words makes trees over
+words. --trees writes the trees, a phrase a token, its source words in place of
+the tag; --page draws the first ones. --nbest writes lists with the values of
+all features, which `tune.py --kbest` tunes on; --oracle, given --references,
+writes the best translations that the lattices have, as far as a narrow search
+finds them; tune_trees.py tunes with the
+parser in the loop.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags
 
-from jaxmt.decode import decoding, loading
-from jaxmt.decode import model as models
-from jaxmt.decode import translate as translate_lib
-from jaxmt.decode import translator as translators
-from jaxmt.decode.dependency import (
-  configurations,
-  lattice,
-  phrase_lattices,
-  phrase_trees,
-)
-from jaxmt.decode.dependency.configurations import SourceTree
-from jaxmt.decode.dependency.phrase_lattices import PhraseLattice
-from jaxmt.decode.dependency.phrase_trees import PhraseTree
+from jaxmt.decode.dependency import oracle, phrase_trees, tree_translator
+from jaxmt.decode.dependency.phrase_trees import Candidate, PhraseTree
+from jaxmt.decode.dependency.tree_translator import Task
 from jaxmt.errors import InputError
+from jaxmt.experiment import tree_flags
+from jaxmt.inspection import phrase_tree_views
+from jaxmt.metrics.text import ReferenceLines
+from jaxmt.report import html, page
 from jaxmt.runtime import progress
-from jaxmt.text import files, ragged, treebank, vocabulary
+from jaxmt.text import files, ragged, references, treebank
 from jaxmt.text.treebank import Treebank
 
-_GRAMMAR = flags.DEFINE_string("grammar", "", "phrase table")
-_LM = flags.DEFINE_string("lm", "", "language model, ARPA")
-_WEIGHTS = flags.DEFINE_string("weights", "", "weights of the phrase search")
-_REORDERING = flags.DEFINE_string("reordering", "", "reordering model")
-_DIALECT = flags.DEFINE_enum(
-  "dialect", "jaxmt", tuple(models.DIALECTS), "format of the phrase table"
-)
-_DISTORTION = flags.DEFINE_integer("distortion", 6, "limit, -1 for none")
-_BEAM = flags.DEFINE_integer("beam", 100, "hypotheses of a stack")
+flags.adopt_module_key_flags(tree_flags)
 _INPUT = flags.DEFINE_string("input", "", "text to translate")
-_SOURCE_TREES = flags.DEFINE_string(
-  "source_trees", "", "dependency trees of the text, CoNLL-U"
-)
-_DEPENDENCY = flags.DEFINE_string(
-  "dependency_weights", "", "weights of the features of trees"
-)
-_EDGES = flags.DEFINE_integer("edges", 2000, "most edges of a lattice")
-_SOURCE_LIMIT = flags.DEFINE_integer(
-  "source_limit", 15, "most source words between two linked phrases"
-)
-_TARGET_LIMIT = flags.DEFINE_integer(
-  "target_limit", 20, "most target words between them on any path"
-)
 _OUTPUT = flags.DEFINE_string("output", "", "translations")
 _TREES = flags.DEFINE_string("trees", "", "trees of the translations, CoNLL-U")
-_NBEST = flags.DEFINE_string("nbest", "", "k-best lists with feature values")
-_NBEST_SIZE = flags.DEFINE_integer("nbest_size", 150, "distinct translations")
-_NBEST_EDGES = flags.DEFINE_integer(
-  "nbest_edges", 200, "most edges of a lattice that lists are made of"
+_PAGE = flags.DEFINE_string("page", "", "page with pictures of the first trees")
+_ORACLE = flags.DEFINE_string(
+  "oracle", "", "oracle translations of the lattices"
 )
+_REFERENCES = flags.DEFINE_list("references", [], "reference files of --oracle")
+_NBEST = flags.DEFINE_string("nbest", "", "k-best lists with feature values")
+_PICTURES = 50  # trees of a page
+_PART = 500  # sentences whose lattices are in memory
+_NBEST_SIZE = flags.DEFINE_integer("nbest_size", 150, "distinct translations")
 
 
 def main(argv: list[str]) -> None:
   """Translates a text."""
   del argv
   program.check_paths(
-    outputs=("output", "trees", "nbest"),
+    outputs=("output", "trees", "nbest", "page", "oracle"),
     inputs=("grammar", "lm", "weights", "input", "source_trees"),
   )
   program.required(
-    grammar=_GRAMMAR.value,
-    lm=_LM.value,
-    weights=_WEIGHTS.value,
+    grammar=tree_flags.GRAMMAR.value,
+    lm=tree_flags.LM.value,
+    weights=tree_flags.WEIGHTS.value,
     input=_INPUT.value,
     output=_OUTPUT.value,
   )
-  for flag in (_EDGES, _NBEST_EDGES, _NBEST_SIZE, _BEAM):
-    if flag.value < 1:
-      raise InputError(f"--{flag.name} must be at least 1")
-  weights = _read_weights()
+  if _ORACLE.value and not _REFERENCES.value:
+    raise InputError("--oracle needs --references")
+  if _NBEST_SIZE.value < 1:
+    raise InputError("--nbest_size must be at least 1")
   lines = files.read_lines(_INPUT.value)
-  trees = _source_trees(lines)
-  found: list[PhraseTree | None] = [None] * len(lines)
-  lists: list[list[str]] = [[] for _ in lines]
-  with progress.steps(label="translating", total=len(lines)) as step:
-    for row, full, small in _lattices(lines):
-      found[row] = _best(full, weights, trees[row])
-      if small is not None:
-        lists[row] = _list(row, small, weights, trees[row])
-      step(1)
+  expected = None
+  if _ORACLE.value:
+    expected = references.read_references(
+      _REFERENCES.value, expected=len(lines), expected_path=_INPUT.value
+    )
+  found: list[PhraseTree | None] = []
+  nbest: list[str] = []
+  oracles: list[str] = []
+  for task in tree_flags.tasks(lines, size=_PART):
+    first = len(found)
+    weights = phrase_trees.fine_weights(
+      task.coarse, tree_flags.read_given_weights(task.names)
+    )
+    threads = tree_flags.THREADS.value
+    found += tree_translator.translations(task, weights, threads=threads)
+    if expected is not None:
+      oracles += _oracles(task, expected[first:])
+    if _NBEST.value:
+      lists = tree_translator.lists(
+        task,
+        weights,
+        range(len(task.lattices)),
+        size=_NBEST_SIZE.value,
+        threads=threads,
+      )
+      for row, entries in enumerate(lists, start=first):
+        nbest += _list(row, entries)
   lost = [row for row, one in enumerate(found) if one is None and lines[row]]
   if lost:
     progress.say(
@@ -106,94 +107,44 @@ def main(argv: list[str]) -> None:
   files.write_lines(_OUTPUT.value, [one.text if one else "" for one in found])
   if _TREES.value:
     treebank.write_treebank(_TREES.value, _treebank(found))
+  if _PAGE.value:
+    files.write_text(_PAGE.value, _page(found, lines))
+  if _ORACLE.value:
+    files.write_lines(_ORACLE.value, oracles)
   if _NBEST.value:
-    files.write_lines(_NBEST.value, [line for own in lists for line in own])
+    files.write_lines(_NBEST.value, nbest)
 
 
-def _read_weights() -> dict[str, float]:
-  if not _DEPENDENCY.value:
-    return {}
-  weights = loading.read_weights(_DEPENDENCY.value)
-  for name in weights:
-    if name not in phrase_trees.NAMES:
-      raise InputError(f"no feature '{name}'", path=_DEPENDENCY.value)
-  return weights
-
-
-def _source_trees(lines: Sequence[str]) -> list[SourceTree | None]:
-  """The tree of each line, after comparing their words."""
-  path = _SOURCE_TREES.value
-  if not path:
-    return [None] * len(lines)
-  bank = treebank.read_treebank(path)
-  ids, _ = vocabulary.intern(lines)
-  filled = [row for row, length in enumerate(ids.lengths) if length]
-  if len(filled) != len(bank):
-    cause = f"{len(bank)} trees for {len(filled)} lines with words"
-    raise InputError(cause, path=path)
-  out: list[SourceTree | None] = [None] * len(lines)
-  for tree, row in enumerate(filled):
-    words = [bank.forms[word] for word in bank.words[tree]]
-    if words != lines[row].split() or not bank.has_trees[tree]:
-      raise InputError(f"tree {tree + 1} is not of line {row + 1}", path=path)
-    start, end = bank.words.offsets[tree], bank.words.offsets[tree + 1]
-    out[row] = configurations.source_tree(bank.heads[start:end])
+def _oracles(task: Task, expected: ReferenceLines) -> list[str]:
+  """The best translation that each lattice has."""
+  out = []
+  for found, own in zip(task.lattices, expected, strict=False):
+    lines = [line for line in own if line is not None]
+    best = None if found is None else oracle.oracle(found, lines)
+    out.append(best or "")
   return out
 
 
-def _lattices(
-  lines: Sequence[str],
-) -> Iterator[tuple[int, PhraseLattice | None, PhraseLattice | None]]:
-  """Yields line, lattice, and the lattice for lists, as they are done."""
-  translator = loading.load_files(
-    _GRAMMAR.value,
-    lm=_LM.value,
-    weights=_WEIGHTS.value,
-    dialect=_DIALECT.value,
-    lines=lines,
-    kind="phrase",
-    reordering=_REORDERING.value,
-    distortion=_DISTORTION.value,
-  )
-  longest = int(max((len(line.split()) for line in lines), default=1))
-  pieces = translate_lib.cut_lines(lines, longest=max(longest, 1))
-  beam = _BEAM.value
-  translator = translators.Translator(
-    model=translator.model, beam=beam, pop=2 * beam
-  )
-  config = translators.decode_config(translator, forest=True)
-  for part, _ in translate_lib.stream(translator.model, pieces, config=config):
-    forest = decoding.forest(translator.model, part)
-    cut = lattice.prune_to_budget(forest, edges=_EDGES.value)
-    make = phrase_lattices.from_forest
-    full = make(translator.model, part.source, cut)
-    small: list[PhraseLattice | None] = [None] * len(full)
-    if _NBEST.value:
-      cut = lattice.prune_to_budget(forest, edges=_NBEST_EDGES.value)
-      small = make(translator.model, part.source, cut)
-    yield from zip(part.rows.tolist(), full, small, strict=True)
-
-
-def _parts(found: PhraseLattice, tree: SourceTree | None):
-  return configurations.arc_parts(
-    found.lattice,
-    tree=tree,
-    source_limit=_SOURCE_LIMIT.value,
-    target_limit=_TARGET_LIMIT.value,
+def _page(found: Sequence[PhraseTree | None], lines: Sequence[str]) -> str:
+  """A page with the first trees, over target phrases and their source."""
+  sections = [
+    page.section(
+      f"Sentence {row + 1}",
+      html.drawn(phrase_tree_views.view(tree, lines[row].split())),
+    )
+    for row, tree in enumerate(found[:_PICTURES])
+    if tree is not None
+  ]
+  return page.page(
+    "Dependency trees over phrases",
+    sections,
+    footer=f"{len(sections)} of {len(lines)} sentences",
+    scripts=page.COMPONENTS,
   )
 
 
-def _best(found, weights: Mapping[str, float], tree) -> PhraseTree | None:
-  if found is None:
-    return None
-  return phrase_trees.best(found, _parts(found, tree), weights)
-
-
-def _list(row: int, found, weights: Mapping[str, float], tree) -> list[str]:
+def _list(row: int, entries: Sequence[Candidate]) -> list[str]:
   """Lines of a k-best list."""
-  entries = phrase_trees.kbest(
-    found, _parts(found, tree), weights, size=_NBEST_SIZE.value
-  )
   named = lambda values: " ".join(f"{k}={v:.6g}" for k, v in values.items())
   return [
     f"{row} ||| {one.text} ||| {named(one.features)} ||| {one.score:.6g}"

@@ -6,6 +6,7 @@ described by an `ExperimentConfig`; the config files are in `configs/`.
     corpus -> align -> lm, grammar -> tune -> decode          the baseline
                weights -> theta -> mix -> tune -> decode      other systems
                weights -> learn -> decode             violation-fixing ones
+      parse, dependencies -> tune -> decode           trees over phrases
                                               -> evaluate -> inspect
 
 Glossing, without grammar or search, is the floor under all systems.
@@ -24,7 +25,11 @@ from jaxmt.corpora.synthetic import SyntheticConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import experiment_report, pipeline, systems
-from jaxmt.experiment.outcome import Outcome, SystemArtefacts
+from jaxmt.experiment.outcome import (
+  Outcome,
+  SystemArtefacts,
+  TreeArtefacts,
+)
 from jaxmt.experiment.pipeline import Artefact, Run
 from jaxmt.experiment.stages import (
   align,
@@ -40,6 +45,7 @@ from jaxmt.experiment.stages import (
 from jaxmt.experiment.stages import inspect as inspect_stage
 from jaxmt.experiment.stages import learn as learning
 from jaxmt.experiment.stages import theta as theta_stage
+from jaxmt.experiment.stages import trees as tree_stages
 from jaxmt.experiment.stages import tune as tuning
 from jaxmt.experiment.stages.align import AlignStageConfig
 from jaxmt.experiment.stages.corpus import Corpus, FilesConfig
@@ -55,6 +61,7 @@ from jaxmt.experiment.stages.lm import LmStageConfig
 from jaxmt.experiment.stages.mixing import MixConfig
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta, ThetaStageConfig
+from jaxmt.experiment.stages.trees import TreesConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
 from jaxmt.runtime import checkpoint, provenance
 from jaxmt.train.config import ThetaConfig
@@ -115,6 +122,7 @@ class ExperimentConfig:
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
       the last θ is mixed with the baseline's.
     learn: settings that all violation-fixing systems share.
+    trees: settings of the system with trees over phrases.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
       from the same weights.
@@ -140,6 +148,7 @@ class ExperimentConfig:
   interpolation: float = 0.5
   epochs: int = 1
   learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
+  trees: TreesConfig = dataclasses.field(default_factory=TreesConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
   inspect: InspectConfig = dataclasses.field(default_factory=InspectConfig)
@@ -194,6 +203,13 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
           " phrase tables ('grammar.kind') do not have"
         )
   _checked("learn", learn_config.check, frozen.learn)
+  if systems.PHRASE_DEPENDENCY in frozen.systems:
+    _checked("trees", tree_stages.check, frozen.trees)
+    if frozen.grammar.kind != "phrase":
+      raise InputError(
+        f"config key 'systems': '{systems.PHRASE_DEPENDENCY}' needs a phrase"
+        " table ('grammar.kind')"
+      )
   for name in frozen.systems:
     theta_stage.check(
       _theta_config(frozen, name), provenance=frozen.grammar.provenance
@@ -228,6 +244,8 @@ def version(config: ExperimentConfig) -> str:
     *align.input_paths(config.align).values(),
     *grammar.input_paths(config.grammar).values(),
   ]
+  if systems.PHRASE_DEPENDENCY in config.systems:
+    paths += tree_stages.input_paths(config.trees.parse).values()
   if config.data.kind == "files":
     paths += corpus.input_paths(config.data.files).values()
   parts = {
@@ -264,6 +282,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
   )
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
   built: dict[str, SystemArtefacts] = {}
+  trees: dict[str, TreeArtefacts] = {}
   rules = None
   if config.systems:
     manifests = {
@@ -280,6 +299,17 @@ def run(run: Run, config: ExperimentConfig) -> str:
       **manifests,
     )
     built = _systems(run, config, corpus=text, grammar=rules, lm=model)
+    if systems.PHRASE_DEPENDENCY in config.systems:
+      coarse = built[systems.PRIMARY].tune
+      trees[systems.PHRASE_DEPENDENCY] = _trees(
+        run,
+        config,
+        links,
+        corpus=text,
+        grammar=rules,
+        lm=model,
+        coarse=coarse,
+      )
   floor = run.stage(
     "gloss",
     gloss.gloss,
@@ -287,7 +317,11 @@ def run(run: Run, config: ExperimentConfig) -> str:
     corpus=text,
     links=links,
   )
-  translations = {name: own.decode for name, own in built.items()}
+  decoded: dict[str, Artefact[Any]] = {
+    **{name: own.decode for name, own in built.items()},
+    **{name: own.decode for name, own in trees.items()},
+  }
+  translations = {name: decoded[name] for name in config.systems}
   scores = {
     part: run.stage(
       f"evaluate-{part}",
@@ -319,6 +353,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
       lm=model,
       scores=scores["test"],
     ),
+    trees=trees,
   )
   return experiment_report.publish(run, outcome)
 
@@ -385,6 +420,8 @@ def _systems(
   )
   built: dict[str, SystemArtefacts] = {}
   for name in config.systems:
+    if name == systems.PHRASE_DEPENDENCY:
+      continue
     theta: dict[str, Artefact] = {}
     learned: Artefact[LearnedTheta] | None = None
     mixed: Artefact[Theta] | None = None
@@ -427,6 +464,70 @@ def _systems(
       learned=learned, theta=mixed, tune=tuned, decode=decoded
     )
   return built
+
+
+def _trees(
+  run: Run,
+  config: ExperimentConfig,
+  links: Artefact,
+  **shared: Artefact,
+) -> TreeArtefacts:
+  """Parses, extracts phrase dependencies, learns weights and translates."""
+  own = config.trees
+  treebanks = {
+    parameter: pipeline.source_file(path)
+    for parameter, path in tree_stages.input_paths(own.parse).items()
+  }
+  parsed = run.stage(
+    "parse",
+    tree_stages.parse,
+    config=own.parse,
+    resumable=False,
+    corpus=shared["corpus"],
+    **treebanks,
+  )
+  known = {}
+  if own.parse.target != tree_stages.NONE:
+    known["dependencies"] = run.stage(
+      "dependencies",
+      tree_stages.extract,
+      config=tree_stages.ExtractionConfig(length=own.length),
+      corpus=shared["corpus"],
+      grammar=shared["grammar"],
+      links=links,
+      parsed=parsed,
+    )
+  settings = tree_stages.TreeTuningConfig(
+    trees=own,
+    search=config.search,
+    metric=config.tune.metric,
+    seed=config.seed,
+  )
+  tuned = run.stage(
+    f"tune-{systems.PHRASE_DEPENDENCY}",
+    tree_stages.tune,
+    config=settings,
+    resumable=True,
+    parsed=parsed,
+    **shared,
+    **known,
+  )
+  decoded = run.stage(
+    f"decode-{systems.PHRASE_DEPENDENCY}",
+    tree_stages.translate,
+    config=settings,
+    resumable=False,
+    tuned=tuned,
+    parsed=parsed,
+    **shared,
+    **known,
+  )
+  return TreeArtefacts(
+    parse=parsed,
+    dependencies=known.get("dependencies"),
+    tune=tuned,
+    decode=decoded,
+  )
 
 
 def _learned_weights(

@@ -77,8 +77,8 @@ def results(outcome: Outcome) -> dict[str, Any]:
     "corpus": outcome.described.value.rows,
     "test_references": _digest(outcome.corpus.value.test_references),
     "curves": {
-      name: [[row["round"], row["score"]] for row in own.tune.value.history]
-      for name, own in outcome.systems.items()
+      name: [[row["round"], row["score"]] for row in own.value.history]
+      for name, own in outcome.tuned.items()
     },
     "measures": _all_measures(outcome),
   }
@@ -109,6 +109,10 @@ def _p_values(outcome: Outcome) -> dict[str, dict[str, float]]:
 def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
   """What was measured of each system; of the baseline, its extraction too."""
   found = {name: _measures(own) for name, own in outcome.systems.items()}
+  for name, own in outcome.trees.items():
+    stages = own.stages.items()
+    found[name] = {f"{stage}_seconds": one.seconds for stage, one in stages}
+    found[name]["seconds"] = round(sum(found[name].values()), 3)
   if outcome.grammar and outcome.grammar.seconds and found:
     pairs = len(outcome.corpus.value.train_source)
     speed = round(pairs / outcome.grammar.seconds, 3)
@@ -238,8 +242,8 @@ def _tuning(outcome: Outcome) -> list[dict[str, Any]]:
       "loss": record.get("loss"),
       "change": record.get("change"),
     }
-    for name, own in outcome.systems.items()
-    for record in own.tune.value.history
+    for name, own in outcome.tuned.items()
+    for record in own.value.history
   ]
 
 
@@ -256,8 +260,8 @@ def _seconds(outcome: Outcome) -> list[dict[str, Any]]:
   ]
   return rows + [
     {"system": name, "stage": stage, "seconds": one.seconds}
-    for name, own in outcome.systems.items()
-    for stage, one in own.stages.items()
+    for name, stages in outcome.system_stages.items()
+    for stage, one in stages.items()
   ]
 
 

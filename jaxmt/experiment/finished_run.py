@@ -57,8 +57,9 @@ class FinishedRun:
 
   @property
   def systems(self) -> tuple[str, ...]:
-    """The systems that translate."""
-    return tuple(self.config["systems"])
+    """The systems that translate new text: all but trees over phrases."""
+    names = self.config["systems"]
+    return tuple(name for name in names if name != systems.PHRASE_DEPENDENCY)
 
   def last_epoch(self, system: str) -> str:
     """Returns what the stages of a system's last epoch are called."""

@@ -13,6 +13,11 @@ from jaxmt.experiment.stages.inspect import Inspection
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta
+from jaxmt.experiment.stages.trees import (
+  ParsedCorpus,
+  PhraseDependencies,
+  TreeTranslations,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,30 @@ class SystemArtefacts:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class TreeArtefacts:
+  """The artefacts of the system with trees over phrases.
+
+  Attributes:
+    parse: source and target trees.
+    dependencies: of phrases, None without target trees.
+    tune: weights of the fine pass.
+    decode: translations with trees.
+  """
+
+  parse: Artefact[ParsedCorpus]
+  dependencies: Artefact[PhraseDependencies] | None
+  tune: Artefact[Tuned]
+  decode: Artefact[TreeTranslations]
+
+  @property
+  def stages(self) -> dict[str, Artefact]:
+    """The artefacts by name, without those that are not there."""
+    names = [field.name for field in dataclasses.fields(self)]
+    found = {name: getattr(self, name) for name in names}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Outcome:
   """A finished experiment.
 
@@ -59,6 +88,7 @@ class Outcome:
     translations: of each system, and the glosses.
     scores: evaluation by part.
     inspection: views of single sentences; None without any system or chart.
+    trees: the artefacts of the system with trees over phrases, by its name.
   """
 
   config: Any
@@ -71,6 +101,19 @@ class Outcome:
   translations: Mapping[str, Artefact[Translations]]
   scores: Mapping[str, Artefact[Scores]]
   inspection: Artefact[Inspection] | None = None
+  trees: Mapping[str, TreeArtefacts] = dataclasses.field(default_factory=dict)
+
+  @property
+  def tuned(self) -> dict[str, Artefact[Tuned]]:
+    """The weights of every system, of those with trees, too."""
+    every = {**self.systems, **self.trees}
+    return {name: own.tune for name, own in every.items()}
+
+  @property
+  def system_stages(self) -> dict[str, dict[str, Artefact]]:
+    """The artefacts of every system by stage."""
+    every = {**self.systems, **self.trees}
+    return {name: own.stages for name, own in every.items()}
 
   @property
   def stages(self) -> dict[str, Artefact]:
@@ -81,8 +124,8 @@ class Outcome:
       "lm": self.lm,
       "grammar": self.grammar,
     }
-    for name, own in self.systems.items():
-      found |= {f"{stage}-{name}": one for stage, one in own.stages.items()}
+    for name, stages in self.system_stages.items():
+      found |= {f"{stage}-{name}": one for stage, one in stages.items()}
     found |= {f"evaluate-{part}": one for part, one in self.scores.items()}
     found["inspect"] = self.inspection
     return {name: one for name, one in found.items() if one is not None}

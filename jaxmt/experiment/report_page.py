@@ -16,8 +16,9 @@ from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import systems as system_names
 from jaxmt.experiment.outcome import Outcome
 from jaxmt.experiment.stages.inspect import Inspection, sentence_scores
+from jaxmt.inspection import phrase_tree_views
 from jaxmt.metrics import registry
-from jaxmt.report import blocks, page
+from jaxmt.report import blocks, html, page
 from jaxmt.report.views import AlignmentView
 from jaxmt.runtime import provenance
 from jaxmt.text import links as links_lib
@@ -26,7 +27,7 @@ _CHUNK = 50  # sentences of a block
 _PAGE_BYTES = 4_600_000  # that charts may fill the page to
 _CHART_BYTES = 300_000  # of charts at least, however large the rest is
 _EXAMPLES = 8  # training pairs whose links are shown
-_START = "jaxmt.report();"
+_START = "jaxmt.report(); jaxmt.start();"
 
 
 def make_page(
@@ -64,11 +65,25 @@ def make_page(
   parts.insert(0, blocks.plain("report", data))
   return page.page(
     "jaxmt experiment",
-    parts,
+    [*parts, *_pictures(outcome)],
     footer=f"commit {commit}",
     scripts=page.REPORT,
     start=_START,
   )
+
+
+def _pictures(outcome: Outcome) -> list[str]:
+  """Sections with the trees over phrases of the first test sentences."""
+  lines = outcome.corpus.value.test_source
+  sections = []
+  for name, own in outcome.trees.items():
+    drawn = [
+      html.drawn(phrase_tree_views.view_of(picture, line.split()))
+      for picture, line in zip(own.decode.value.pictures, lines, strict=False)
+      if picture
+    ]
+    sections.append(page.section(f"Trees over phrases: {name}", *drawn))
+  return sections
 
 
 def _json(value: Any) -> str:

@@ -6,6 +6,9 @@ baseline's weights, mix it with the primary one, and tune again from these
 weights (figure 6). "retuned" only tunes again, and so measures the gain of the
 second tuning alone.
 
+"phrase-dependency" parses the lattices of the baseline's phrase-based search:
+trees over phrases, with weights of their own.
+
 "max-violation", "early", "skip", "standard" and "local" have the baseline's θ
 and learn weights on the training text instead of tuning them.
 """
@@ -22,6 +25,7 @@ from jaxmt.train.violation import config as learn_config
 
 PRIMARY = "primary"
 RETUNED = "retuned"
+PHRASE_DEPENDENCY = "phrase-dependency"
 # The methods of the loss-augmented training paper, section IV, by our names.
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
   PRIMARY: {"method": "primary"},
@@ -37,6 +41,7 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
     f"augmented-{counts}": {"method": "loss-augmented", "counts": counts}
     for counts in train_config.COUNTS
   },
+  PHRASE_DEPENDENCY: {"method": "primary"},
   # Violation-fixing updates; θ is the baseline's.
   **{update: {"method": "primary"} for update in learn_config.UPDATES},
 }

@@ -19,6 +19,7 @@ import numpy as np
 
 from jaxmt.text import scan
 from jaxmt.text.kernels import njit
+from jaxmt.text.key_table import KeyTable, key_table, look_up
 
 _MODULUS = np.uint64((1 << 61) - 1)
 _BASE = np.uint64(0x0B3C5A1D7F2E9641)  # any number below the modulus
@@ -33,13 +34,6 @@ class NamePieces(NamedTuple):
   offsets: np.ndarray
   keys: np.ndarray
   powers: np.ndarray
-
-
-class KeyTable(NamedTuple):
-  """Values by key: open addressing, slots of key 0 are free."""
-
-  keys: np.ndarray
-  values: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,38 +144,9 @@ def make_table(weights: Mapping[str, float]) -> KeyTable:
   if isinstance(weights, KeyedWeights):
     return weights.table
   nonzero = {name: value for name, value in weights.items() if value}
-  size = 16
-  while size < 2 * len(nonzero):
-    size *= 2
-  table = KeyTable(np.zeros(size, np.uint64), np.zeros(size, np.float64))
-  _fill(
-    keys_of(tuple(nonzero)), np.array([*nonzero.values()], np.float64), table
+  return key_table(
+    keys_of(tuple(nonzero)), np.array([*nonzero.values()], np.float64)
   )
-  return table
-
-
-@njit
-def _fill(keys, values, table):
-  slots, out = table
-  mask = np.uint64(len(slots) - 1)
-  for number in range(len(keys)):
-    slot = keys[number] & mask
-    while slots[slot] != 0:
-      slot = (slot + np.uint64(1)) & mask
-    slots[slot], out[slot] = keys[number], values[number]
-
-
-@njit
-def look_up(key, table):
-  """Returns the value of a key, 0 if it has none."""
-  slots, values = table
-  mask = np.uint64(len(slots) - 1)
-  slot = key & mask
-  while slots[slot] != 0:
-    if slots[slot] == key:
-      return values[slot]
-    slot = (slot + np.uint64(1)) & mask
-  return 0.0
 
 
 @njit

@@ -4,7 +4,14 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  *("arc_features", "arc_parser", "concave", "dmv", "eisner", "evaluation"),
-  *("head_rules", "hmm", "induction", "saved_parsers", "tagger"),
-  "tree_forest",
+  *("arc_features", "arc_parser", "concave", "dmv", "dmv_kernel", "eisner"),
+  *("eisner_kernel", "evaluation", "head_rules", "hmm", "induction"),
+  *(
+    "saved_parsers",
+    "sibling_kernel",
+    "sibling_parser",
+    "tagger",
+    "text_parsing",
+    "tree_forest",
+  ),
 )

@@ -1,11 +1,14 @@
 """Hashed features of dependency arcs, computed on the device.
 
 The templates are those of McDonald, Crammer and Pereira (2005): words and tags
-of head and dependent, alone and together, with the tags around them; each with
-the direction of the arc, and again with direction and distance. A feature's
-weight stands at the hash of its template and values in one table, so there is
-no dictionary of features. Tags between head and dependent have a table of
-their own, indexed by (tag of the head, tag of the dependent, tag between).
+of head and dependent, alone and together, with the tags around them; with
+prefixes, suffixes, lower-cased words and neighbouring words besides; each with
+the direction of the arc, and again with direction and distance. Further ones
+count the words between that have the tag of the head, or that of the dependent.
+A feature's weight stands at the hash of its template and values in one table,
+so there is no dictionary of features. Tags between head and dependent have a
+table of their own, indexed by (direction, tag of the head, tag of the
+dependent, tag between).
 
 B: sentences. N: words of the longest sentence. L: tags, the unknown included.
 """
@@ -24,7 +27,7 @@ _PRIME = np.uint32(0x01000193)
 _MIX = np.uint32(0x9E3779B1)
 _OUTSIDE, _ROOT = 1, 2  # words and tags that are none; tag 0 is unknown
 SPECIAL_TAGS = 3
-SUFFIX = 3  # characters
+AFFIX = 3  # characters
 
 
 @jax.tree_util.register_dataclass
@@ -34,13 +37,17 @@ class Sentences:
 
   Attributes:
     words: hashes of the words, uint32 `[B, N]`.
+    lower: hashes of the words in lower case, uint32 `[B, N]`.
     suffixes: hashes of their last characters, uint32 `[B, N]`.
+    prefixes: hashes of their first characters, uint32 `[B, N]`.
     tags: tag numbers, from `SPECIAL_TAGS`; 0 is unknown; int32 `[B, N]`.
     lengths: int32 `[B]`.
   """
 
   words: jax.Array | np.ndarray
+  lower: jax.Array | np.ndarray
   suffixes: jax.Array | np.ndarray
+  prefixes: jax.Array | np.ndarray
   tags: jax.Array | np.ndarray
   lengths: jax.Array | np.ndarray
 
@@ -50,7 +57,9 @@ class TokenHashes:
   """What features see of each of T tokens, see `Sentences`."""
 
   words: np.ndarray
+  lower: np.ndarray
   suffixes: np.ndarray
+  prefixes: np.ndarray
   tags: np.ndarray
 
 
@@ -61,11 +70,12 @@ def token_hashes(bank: Treebank, tag_names: Sequence[str]) -> TokenHashes:
   crc = lambda texts: np.array(
     [zlib.crc32(text.encode()) for text in texts], np.uint32
   )
-  words = crc(bank.forms)
-  suffixes = crc([form[-SUFFIX:].lower() for form in bank.forms])
+  flat = bank.words.flat
   return TokenHashes(
-    words=words[bank.words.flat],
-    suffixes=suffixes[bank.words.flat],
+    words=crc(bank.forms)[flat],
+    lower=crc([form.lower() for form in bank.forms])[flat],
+    suffixes=crc([form[-AFFIX:].lower() for form in bank.forms])[flat],
+    prefixes=crc([form[:AFFIX].lower() for form in bank.forms])[flat],
     tags=tags[bank.tags],
   )
 
@@ -88,7 +98,9 @@ def batch_of(
   pick = lambda flat: np.where(there, flat[token], flat.dtype.type(_OUTSIDE))
   return Sentences(
     words=pick(hashes.words),
+    lower=pick(hashes.lower),
     suffixes=pick(hashes.suffixes),
+    prefixes=pick(hashes.prefixes),
     tags=pick(hashes.tags),
     lengths=lengths,
   )
@@ -112,15 +124,22 @@ def _sides(batch: Sentences):
 
   def shifted(column, step):
     rolled = jnp.roll(column, -step, axis=1)
-    edge = 0 if step < 0 else -1
-    return rolled.at[:, edge].set(_OUTSIDE)
+    place = jnp.arange(column.shape[1]) + step
+    inside = (place >= 0) & (place < column.shape[1])
+    return jnp.where(inside, rolled, column.dtype.type(_OUTSIDE))
 
   columns = {
     "w": batch.words,
+    "l": batch.lower,
     "s": batch.suffixes,
+    "x": batch.prefixes,
     "t": batch.tags,
     "p": shifted(batch.tags, -1),  # tag before
     "n": shifted(batch.tags, 1),  # tag after
+    "q": shifted(batch.tags, -2),  # tag before that
+    "m": shifted(batch.tags, 2),  # tag after that
+    "b": shifted(batch.lower, -1),  # word before
+    "a": shifted(batch.lower, 1),  # word after
   }
   heads = {
     key: with_root(jnp.asarray(c))[:, :, None] for key, c in columns.items()
@@ -136,7 +155,10 @@ _TEMPLATES = (
   *(("t", "s"), ("s", "t"), ("s", "s")),
   *(("tn", "pt"), ("pt", "pt"), ("tn", "tn"), ("pt", "tn")),
   *(("tn", "t"), ("pt", "t"), ("t", "pt"), ("t", "tn")),
-  *(("ptn", "t"), ("t", "ptn")),
+  *(("ptn", "t"), ("t", "ptn"), ("ptn", "ptn"), ("pqt", "t"), ("t", "pqt")),
+  *(("tnm", "t"), ("t", "tnm"), ("l", "l"), ("l", "t"), ("t", "l")),
+  *(("tx", "t"), ("t", "tx"), ("lt", "s"), ("s", "lt"), ("lt", "ptn")),
+  *(("ptn", "lt"), ("t", "bt"), ("t", "ta"), ("bt", "t"), ("ta", "t")),
 )
 _BOTH = 2  # with the direction, and with direction and distance
 
@@ -160,6 +182,11 @@ def feature_rows(batch: Sentences, *, bits: int) -> jax.Array:
     parts = [jnp.uint32(number), *(heads[key] for key in head)]
     base = _mixed(*parts, *(children[key] for key in child))
     rows += [_mixed(base, direction), _mixed(base, distance)]
+  same_head, same_child = _repeated(batch)
+  for number, count in enumerate((same_head, same_child), len(_TEMPLATES)):
+    parts = [jnp.uint32(number), heads["t"], children["t"]]
+    base = _mixed(*parts, count, direction)
+    rows += [base, _mixed(base, heads["l"])]
   shift = np.uint32(32 - bits)
   shape = (len(batch.lengths), *direction.shape)
   return jnp.stack(
@@ -169,7 +196,37 @@ def feature_rows(batch: Sentences, *, bits: int) -> jax.Array:
 
 def num_features() -> int:
   """Returns F."""
-  return _BOTH * len(_TEMPLATES)
+  return _BOTH * len(_TEMPLATES) + 4
+
+
+def _repeated(batch: Sentences):
+  """Words between that have the head's tag, and the dependent's: 0, 1, 2.
+
+  The first count is that of the dependent's tag where the head is the root.
+  """
+  tags = jnp.asarray(batch.tags)
+  size = tags.shape[1]
+  same = tags[:, :, None] == tags[:, None, :]
+  # Words up to a place with the tag of each word: [B, word, place].
+  upto = jnp.pad(jnp.cumsum(same, axis=2), ((0, 0), (0, 0), (1, 0)))
+  low, high = _ends(size)
+  word = np.arange(size)
+  of = lambda which: (
+    upto[:, which, high] - upto[:, which, np.minimum(low + 1, high)]
+  )
+  child = np.broadcast_to(word[None], (size + 1, size))
+  head = np.where(
+    np.arange(-1, size)[:, None] < 0, child, np.arange(-1, size)[:, None]
+  )
+  cut = lambda counts: jnp.minimum(counts, 2).astype(jnp.uint32)
+  return cut(of(head)), cut(of(child))
+
+
+def _ends(size):
+  """The lower and the higher one of head and child, `[N + 1, N]`."""
+  head = np.arange(-1, size)[:, None]
+  child = np.arange(size)[None]
+  return np.minimum(head, child), np.maximum(head, child)
 
 
 def tags_between(tags: jax.Array, *, num_tags: int) -> jax.Array:
@@ -177,9 +234,7 @@ def tags_between(tags: jax.Array, *, num_tags: int) -> jax.Array:
   size = tags.shape[1]
   there = jax.nn.one_hot(tags, num_tags, dtype=jnp.float32)
   before = jnp.pad(jnp.cumsum(there, axis=1), ((0, 0), (1, 0), (0, 0)))
-  head = np.arange(-1, size)[:, None]
-  child = np.arange(size)[None]
-  low, high = np.minimum(head, child), np.maximum(head, child)
+  low, high = _ends(size)
   counts = before[:, high] - before[:, np.minimum(low + 1, high)]
   return (counts > 0.5).astype(jnp.float32)
 
@@ -188,16 +243,20 @@ def arc_scores(weights: dict[str, jax.Array], batch: Sentences) -> jax.Array:
   """Returns scores of arcs, `[B, N + 1, N]`.
 
   Args:
-    weights: `hashed [2^bits]` and `between [L, L, L]`.
+    weights: `hashed [2^bits]` and `between [2, L, L, L]`.
     batch: the sentences.
   """
   bits = int(weights["hashed"].shape[0]).bit_length() - 1
   rows = feature_rows(batch, bits=bits)
   scores = jnp.sum(weights["hashed"][rows], axis=0)
-  num_tags = len(weights["between"])
+  num_tags = weights["between"].shape[1]
   tags = jnp.asarray(batch.tags)
   root = jnp.full((len(tags), 1), _ROOT, tags.dtype)
   head = jnp.concatenate([root, tags], axis=1)
-  table = weights["between"][head[:, :, None], tags[:, None, :]]
+  size = tags.shape[1]
+  right = np.arange(-1, size)[:, None] < np.arange(size)[None]
+  table = weights["between"][
+    right.astype(np.int32), head[:, :, None], tags[:, None, :]
+  ]
   between = tags_between(tags, num_tags=num_tags)
   return scores + jnp.sum(table * between, axis=-1)

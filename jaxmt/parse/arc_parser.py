@@ -131,7 +131,7 @@ def train(
   size = arc_features.SPECIAL_TAGS + len(names)
   weights = {
     "hashed": jnp.zeros(1 << config.bits),
-    "between": jnp.zeros((size, size, size)),
+    "between": jnp.zeros((2, size, size, size)),
   }
   optimizer = _optimizer(config)
   state = (weights, optimizer.init(weights))

@@ -11,7 +11,8 @@ Every head without dependents on a side pays `stop(h, dir, adjacent)`. One with
 dependents pays `stop(h, dir, not adjacent)` instead; the quotient of both is
 put on the arc to its first dependent. Then the model is arc-factored but for
 the first arcs (`eisner.total`), and the gradient of the log likelihood has all
-expected counts of EM: those of arcs, split into first and later ones.
+expected counts of EM: those of arcs, split into first and later ones. On CPUs
+the kernel of `dmv_kernel` computes the same counts, many times as fast.
 
 T: tags. Directions: 0 left, 1 right. Valence: 0 adjacent, 1 not adjacent.
 """
@@ -25,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmt.hypergraph.semirings import LOG
-from jaxmt.parse import eisner
+from jaxmt.parse import dmv_kernel, eisner
 
 Array = jax.Array | np.ndarray
 LEFT, RIGHT = 0, 1
@@ -65,11 +66,12 @@ class TagBatch:
   weight: Array
 
 
-def normalised(counts: Dmv) -> Dmv:
+def normalised(counts: Dmv, *, numpy: bool = False) -> Dmv:
   """Returns relative frequencies; uniform where nothing was counted."""
-  share = lambda x: jnp.where(
+  where = np.where if numpy else jnp.where
+  share = lambda x: where(
     (total := x.sum(-1, keepdims=True)) > 0,
-    x / jnp.where(total > 0, total, 1.0),
+    x / where(total > 0, total, 1.0),
     1.0 / x.shape[-1],
   )
   return Dmv(
@@ -180,6 +182,7 @@ def fit(
   *,
   iterations: int,
   report: Callable[[int, float], None] = lambda iteration, value: None,
+  kernel: bool | None = None,
 ) -> tuple[Dmv, list[float]]:
   """Runs EM.
 
@@ -189,17 +192,38 @@ def fit(
     iterations: steps.
     report: called with the number of each step and the log likelihood of the
       model before it.
+    kernel: whether the host kernel computes the counts; by default it does on
+      CPUs.
 
   Returns:
     The model, and the log likelihood before each step.
   """
   history = []
-  model = jax.tree.map(jnp.array, model)  # the start stays the caller's
+  on_host = jax.default_backend() == "cpu" if kernel is None else kernel
+  step = _host_iteration if on_host else _iteration
+  like = (lambda x: np.array(x, np.float64)) if on_host else jnp.array
+  model = jax.tree.map(like, model)  # the start stays the caller's
   for iteration in range(1, iterations + 1):
-    model, value = _iteration(model, batches)
+    model, value = step(model, batches)
     history.append(float(value))
     report(iteration, history[-1])
-  return model, history
+  return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), model), history
+
+
+def _host_iteration(model: Dmv, batches: TagBatch) -> tuple[Dmv, float]:
+  """The same as `_iteration`, by the host kernel in float64."""
+  flat = jax.tree.map(
+    lambda x: np.asarray(x).reshape(-1, *x.shape[2:]), batches
+  )
+  root, child, stop, value = dmv_kernel.expected_counts(
+    model.root, model.child, model.stop, flat.tags, flat.lengths, flat.weight
+  )
+  if not value > -np.inf:
+    single = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), model)
+    model, value = _iteration(single, batches)
+    return jax.tree.map(lambda x: np.asarray(x, np.float64), model), value
+  counts = Dmv(root=root, child=child, stop=stop)
+  return normalised(counts, numpy=True), value
 
 
 # --- starts -----------------------------------------------------------------
@@ -269,9 +293,32 @@ def harmonic(batches: TagBatch, tags: int) -> Dmv:
 # --- parsing ----------------------------------------------------------------
 
 
+def least_risk_trees(
+  model: Dmv, tags: Array, lengths: Array, *, kernel: bool | None = None
+) -> np.ndarray:
+  """Returns heads of the trees with most expected right arcs, `[B, N]`.
+
+  Args:
+    model: probabilities.
+    tags: `[B, N]`.
+    lengths: `[B]`.
+    kernel: as in `fit`.
+  """
+  if jax.default_backend() == "cpu" if kernel is None else kernel:
+    like = lambda x: np.asarray(x, np.float64)
+    heads, small = dmv_kernel.least_risk_trees(
+      *(like(model.root), like(model.child), like(model.stop)),
+      *(np.asarray(tags), np.asarray(lengths)),
+    )
+    if small.any():
+      logs = _least_risk_trees(model, tags, np.where(small, lengths, 0))
+      heads = np.where(small[:, None], np.asarray(logs), heads)
+    return heads
+  return np.asarray(_least_risk_trees(model, tags, lengths))
+
+
 @jax.jit
-def least_risk_trees(model: Dmv, tags: Array, lengths: Array) -> jax.Array:
-  """Returns heads of the trees with most expected right arcs, `[B, N]`."""
+def _least_risk_trees(model: Dmv, tags: Array, lengths: Array) -> jax.Array:
   later, first, _ = arc_scores(model, tags, lengths)
 
   def summed(arcs):

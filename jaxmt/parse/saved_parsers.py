@@ -16,11 +16,12 @@ from jaxmt.parse import arc_features
 from jaxmt.parse.arc_parser import ArcParser
 from jaxmt.parse.dmv import Dmv
 from jaxmt.parse.induction import TagParser, num_tags
+from jaxmt.parse.sibling_parser import SiblingParser
 from jaxmt.parse.tagger import Tagger
 from jaxmt.text import array_folder
 from jaxmt.text.array_folder import Folder, FolderWriter
 
-FORMAT, VERSION = "jaxmt parser", 1
+FORMAT, VERSION = "jaxmt parser", 2
 
 
 def save(path: str, parser: Any) -> None:
@@ -85,16 +86,32 @@ def _write_arc(out: FolderWriter, parser: ArcParser) -> None:
 
 def _read_arc(folder: Folder) -> ArcParser:
   names = read_names(folder, "tags")
-  hashed = folder.array("hashed")
-  bits = int(hashed.size).bit_length() - 1
-  if not 8 <= bits <= 30 or hashed.size != 1 << bits:
-    raise InputError("'hashed' is no table of 2^bits weights", path=folder.path)
+  bits = _bits(folder, "hashed")
   tags = arc_features.SPECIAL_TAGS + len(names)
   weights = {
     "hashed": read_array(folder, "hashed", (1 << bits,)),
-    "between": read_array(folder, "between", (tags, tags, tags)),
+    "between": read_array(folder, "between", (2, tags, tags, tags)),
   }
   return ArcParser(weights=weights, tag_names=names)
+
+
+def _bits(folder: Folder, name: str) -> int:
+  """Returns the logarithm of the size of a hashed table."""
+  size = folder.array(name).size
+  bits = int(size).bit_length() - 1
+  if not 8 <= bits <= 30 or size != 1 << bits:
+    cause = f"'{name}' is no table of 2^bits weights"
+    raise InputError(cause, path=folder.path)
+  return bits
+
+
+def _write_siblings(out: FolderWriter, parser: SiblingParser) -> None:
+  out.append("weights", parser.weights)
+
+
+def _read_siblings(folder: Folder) -> SiblingParser:
+  bits = _bits(folder, "weights")
+  return SiblingParser(weights=read_array(folder, "weights", (1 << bits,)))
 
 
 def _write_tags(out: FolderWriter, parser: TagParser) -> None:
@@ -150,6 +167,7 @@ def _read_tagger(folder: Folder) -> Tagger:
 # Class, writer and reader of each kind.
 KINDS: Mapping[str, tuple[type, Callable, Callable]] = {
   "arc": (ArcParser, _write_arc, _read_arc),
+  "sibling": (SiblingParser, _write_siblings, _read_siblings),
   "tags": (TagParser, _write_tags, _read_tags),
   "tagger": (Tagger, _write_tagger, _read_tagger),
 }

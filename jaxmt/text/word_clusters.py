@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from jaxmt.errors import InputError
 from jaxmt.text import vocabulary
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
@@ -282,3 +283,20 @@ def to_lines(found: WordClusters) -> list[str]:
     f"\t{found.counts[word]}"
     for word in order
   ]
+
+
+def read_lines(lines: Sequence[str], *, path: str = "") -> dict[str, str]:
+  """Returns the path of each word, from lines as `to_lines` has them.
+
+  Raises:
+    InputError: naming the first line that is none.
+  """
+  found: dict[str, str] = {}
+  for number, line in enumerate(lines, start=1):
+    columns = line.split("\t")
+    bits = columns[0]
+    if len(columns) not in (2, 3) or not columns[1] or set(bits) - {"0", "1"}:
+      cause = "not 'bits TAB word TAB count'"
+      raise InputError(cause, path=path or None, line=number)
+    found[columns[1]] = bits
+  return found

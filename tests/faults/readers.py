@@ -32,6 +32,7 @@ from jaxmt.features import (
   weights,
 )
 from jaxmt.grammar import (
+  dependency_table,
   formats,
   native,
   pair_quality,
@@ -55,6 +56,7 @@ from jaxmt.text import (
   treebank,
   trees,
   vocabulary,
+  word_clusters,
 )
 from jaxmt.train import supervised_alignment
 from jaxmt.tune import domains
@@ -254,13 +256,20 @@ def _write_parser(path: str) -> None:
 
   arrays = {
     "hashed": np.zeros(256, np.float32),
-    "between": np.zeros((4, 4, 4), np.float32),
+    "between": np.zeros((2, 4, 4, 4), np.float32),
   }
   with array_folder.open_writer(path) as out:
     saved_parsers._write_arc(out, ArcParser(weights=arrays, tag_names=("A",)))
 
 
-_TAG_META = {"format": saved_parsers.FORMAT, "version": 1, "kind": "tagger"}
+def _write_siblings(path: str) -> None:
+  from jaxmt.parse.sibling_parser import SiblingParser
+
+  weights = np.zeros(1 << 10, np.float32)
+  saved_parsers.save(path, SiblingParser(weights=weights))
+
+
+_TAG_META = {"format": saved_parsers.FORMAT, "version": 2, "kind": "tagger"}
 
 
 def _write_tagger(path: str) -> None:
@@ -270,6 +279,13 @@ def _write_tagger(path: str) -> None:
     bank = pathlib.Path(folder, "bank")
     bank.write_text(_CONLLU)
     saved_parsers.save(path, tagger.count(treebank.read_treebank(str(bank))))
+
+
+def _write_dependencies(path: str) -> None:
+  keys = np.array([3, 5, 9], np.uint64)
+  kinds = np.array([0, 1, 1], np.int8)
+  table = dependency_table.make_table(keys, np.array([-1.0, 0, -2]), kinds)
+  dependency_table.save(path, table)
 
 
 def _write_maxent(path: str) -> None:
@@ -481,7 +497,7 @@ _OFFSETS = {
   "score": np.zeros(2, np.float32),
   "nodes": np.zeros(2),
 }
-_META = {"format": saved_parsers.FORMAT, "version": 1, "kind": "arc"}
+_META = {"format": saved_parsers.FORMAT, "version": 2, "kind": "arc"}
 
 # The reader, and inputs it accepts: text, bytes, or a function that makes one.
 READERS: dict[str, tuple[Callable[[str], object], list]] = {
@@ -590,10 +606,25 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
     _folder_reader(_META, saved_parsers.load),
     [_folder_seed(_write_parser)],
   ),
+  "siblings": (
+    _folder_reader(
+      {**_META, "kind": "sibling"},
+      saved_parsers.load,
+    ),
+    [_folder_seed(_write_siblings)],
+  ),
   "tagger": (
     _folder_reader(_TAG_META, saved_parsers.load),
     [_folder_seed(_write_tagger)],
   ),
+  "dependencies": (
+    _folder_reader(
+      {"format": dependency_table.FORMAT, "version": dependency_table.VERSION},
+      dependency_table.load,
+    ),
+    [_folder_seed(_write_dependencies)],
+  ),
+  "clusters": (_read_lines(word_clusters.read_lines), ["01\ta\t3\n1\tb\n"]),
   "maxent": (
     _folder_reader({}, maxent_reordering.read),
     [_folder_seed(_write_maxent)],

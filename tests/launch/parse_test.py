@@ -44,6 +44,26 @@ def test_learns_parses_and_scores(folder):
   assert page.read_text().count('data-component="dependency"') == 16
 
 
+def test_learns_pairs_of_siblings(folder):
+  bank, model = folder / "bank", folder / "sibling"
+  done = run(
+    *("--model=sibling", f"--train={bank}", f"--output={model}"),
+    *("--bits=12", "--epochs=2"),
+  )
+  assert done.returncode == 0, done.stderr
+  assert "% wrong heads" in done.stderr
+  done = run(f"--load={model}", f"--input={bank}", "--evaluate", "--json")
+  assert json.loads(done.stdout)["accuracy"] == 100
+
+
+def test_draws_trees(folder):
+  bank, out = folder / "bank", folder / "drawn.conllu"
+  done = run("--random", f"--input={bank}", f"--output={out}", "--seed=3")
+  assert done.returncode == 0, done.stderr
+  parsed = treebank.read_treebank(str(out))
+  assert len(parsed) == 16 and len(set(parsed.heads.tolist())) > 2
+
+
 def test_learns_from_tags_alone(folder):
   bank, model = folder / "bank", folder / "dmv"
   done = run(
@@ -74,7 +94,7 @@ def test_bad_input_is_one_line(folder):
     ((f"--train={bad}", f"--output={folder / 'm'}"), f"{bad}:3: not a tree"),
     ((f"--load={bad}", f"--input={bad}", "--evaluate"), "not a directory"),
     ((f"--train={bad}",), "--output is required"),
-    ((), "give one of --train, --load and --trees"),
+    ((), "give one of --train, --load, --random and --trees"),
   ]
   for args, cause in cases:
     done = run(*args)

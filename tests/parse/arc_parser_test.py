@@ -66,7 +66,7 @@ def test_features_do_not_see_padding(tmp_path):
   tags = arc_features.SPECIAL_TAGS + len(bank.tag_names)
   weights = {
     "hashed": jnp.asarray(rng.normal(size=1 << 12), jnp.float32),
-    "between": jnp.asarray(rng.normal(size=(tags,) * 3), jnp.float32),
+    "between": jnp.asarray(rng.normal(size=(2, tags, tags, tags)), jnp.float32),
   }
   scored = [
     arc_features.arc_scores(
@@ -123,3 +123,27 @@ def test_gradient_of_the_likelihood_is_posterior_less_gold():
   np.testing.assert_allclose(
     jax.grad(loss)(arcs), eisner.marginals(arcs, lengths) - gold, atol=1e-5
   )
+
+
+def test_words_with_the_same_tag_between_are_counted(tmp_path):
+  rng = np.random.default_rng(2)
+  tags = rng.integers(3, 6, (2, 7)).astype(np.int32)
+  empty = np.zeros((2, 7), np.uint32)
+  batch = arc_features.Sentences(
+    words=empty,
+    lower=empty,
+    suffixes=empty,
+    prefixes=empty,
+    tags=tags,
+    lengths=np.array([7, 7], np.int32),
+  )
+  found = [np.asarray(x) for x in arc_features._repeated(batch)]
+  for row in range(2):
+    for head in range(-1, 7):
+      for child in range(7):
+        low, high = sorted((head, child))
+        between = tags[row, low + 1 : high].tolist()
+        for which, counts in zip((head, child), found, strict=True):
+          tag = tags[row, child if which < 0 else which]
+          expected = min(between.count(tag), 2)
+          assert counts[row, head + 1, child] == expected

@@ -1,10 +1,12 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxmt.hypergraph import semirings
-from jaxmt.parse import dmv, eisner
+from jaxmt.parse import dmv, dmv_kernel, eisner
 from jaxmt.parse.dmv import TagBatch
 from tests.reference import dependency_trees as reference
 
@@ -63,6 +65,69 @@ def test_expected_counts_are_those_of_enumeration():
   np.testing.assert_allclose(counts.stop, stop, atol=1e-4)
 
 
+def test_the_kernel_counts_the_same():
+  rng = np.random.default_rng(3)
+  lengths = rng.integers(0, 8, 30).astype(np.int32)
+  batch = TagBatch(
+    tags=rng.integers(0, 4, (30, 7)).astype(np.int32),
+    lengths=lengths,
+    weight=rng.integers(0, 4, 30).astype(np.float32),
+  )
+  model = dmv.random(4, 8)
+  model = dataclasses.replace(model, child=model.child.at[0, 1, 2].set(0.0))
+  wanted, value = jax.jit(dmv.expected_counts)(model, batch)
+  *counts, found = dmv_kernel.expected_counts(
+    *(np.asarray(x, np.float64) for x in (model.root, model.child, model.stop)),
+    *(batch.tags, batch.lengths, batch.weight),
+  )
+  np.testing.assert_allclose(found, value, rtol=1e-5)
+  for one, other in zip(
+    counts, (wanted.root, wanted.child, wanted.stop), strict=True
+  ):
+    np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_the_kernel_does_not_underflow_in_long_sentences():
+  rng = np.random.default_rng(4)
+  tags = rng.integers(0, 4, (1, 60)).astype(np.int32)
+  batch = TagBatch(
+    tags=tags, lengths=np.array([60], np.int32), weight=np.ones(1, np.float32)
+  )
+  model = dmv.random(4, 9)
+  root, child, stop, value = dmv_kernel.expected_counts(
+    *(np.asarray(x, np.float64) for x in (model.root, model.child, model.stop)),
+    *(batch.tags, batch.lengths, batch.weight),
+  )
+  np.testing.assert_allclose(root.sum() + child.sum(), 60, rtol=1e-6)
+  np.testing.assert_allclose(stop[..., 0].sum(), 120, rtol=1e-6)
+  expected = dmv.log_likelihoods(model, batch)[0]
+  np.testing.assert_allclose(value, expected, rtol=1e-4)
+
+
+def test_sums_too_small_for_a_number_are_taken_in_logarithms():
+  # Every word wants a tag as its dependent that the sentence does not have.
+  child = jnp.zeros((2, 2, 2)).at[:, 0, 1].set(1.0).at[:, 1, 0].set(1.0)
+  model = dmv.Dmv(
+    root=jnp.array([1.0, 0.0]), child=child, stop=jnp.full((2, 2, 2), 0.5)
+  )
+  tags, lengths = np.zeros((1, 40), np.int32), np.array([40], np.int32)
+  *_, value = dmv_kernel.expected_counts(
+    *(np.asarray(x, np.float64) for x in (model.root, model.child, model.stop)),
+    *(tags, lengths, np.ones(1)),
+  )
+  assert value == -np.inf
+  batches = TagBatch(
+    tags=tags[None], lengths=lengths[None], weight=np.ones((1, 1), np.float32)
+  )
+  found, wanted = (
+    dmv.fit(model, batches, iterations=2, kernel=kernel)[1]
+    for kernel in (True, False)
+  )
+  np.testing.assert_allclose(found, wanted, rtol=1e-3)
+  heads = dmv.least_risk_trees(model, tags, lengths, kernel=True)
+  assert reference.is_tree(heads[0])
+
+
 def test_first_arcs_of_equal_value_change_nothing():
   rng = np.random.default_rng(0)
   arcs = jnp.asarray(rng.normal(size=(3, 6, 5)), jnp.float32)
@@ -72,8 +137,10 @@ def test_first_arcs_of_equal_value_change_nothing():
   np.testing.assert_allclose(plain, both, rtol=1e-5)
 
 
-@pytest.mark.parametrize("start", ["random", "harmonic"])
-def test_likelihood_never_falls(start):
+@pytest.mark.parametrize(
+  ("start", "kernel"), [("random", True), ("random", False), ("harmonic", True)]
+)
+def test_likelihood_never_falls(start, kernel):
   rng = np.random.default_rng(1)
   lengths = rng.integers(1, 6, (2, 20)).astype(np.int32)
   batches = TagBatch(
@@ -84,14 +151,15 @@ def test_likelihood_never_falls(start):
   model = dmv.random(4, 2) if start == "random" else dmv.harmonic(batches, 4)
   for part in (model.root, model.child):
     np.testing.assert_allclose(np.sum(part, axis=-1), 1, rtol=1e-5)
-  _, history = dmv.fit(model, batches, iterations=25)
+  _, history = dmv.fit(model, batches, iterations=25, kernel=kernel)
   steps = np.diff(history)
   assert steps.min() > -1e-3 and history[-1] > history[0] + 1
 
 
-def test_trees_of_least_risk_have_most_expected_arcs():
+@pytest.mark.parametrize("kernel", [True, False])
+def test_trees_of_least_risk_have_most_expected_arcs(kernel):
   model = dmv.random(3, 7)
-  heads = np.asarray(dmv.least_risk_trees(model, BATCH.tags, LENGTHS))
+  heads = dmv.least_risk_trees(model, BATCH.tags, LENGTHS, kernel=kernel)
   for row in (0, 3):
     trees, joint = probabilities(model, row)
     trees = np.array(trees)

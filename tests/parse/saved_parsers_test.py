@@ -16,7 +16,7 @@ def make(tags=("A", "B")):
   return ArcParser(
     weights={
       "hashed": rng.normal(size=1 << 10).astype(np.float32),
-      "between": rng.normal(size=(size,) * 3).astype(np.float32),
+      "between": rng.normal(size=(2, size, size, size)).astype(np.float32),
     },
     tag_names=tags,
   )
@@ -35,7 +35,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
 def write(path, *, meta=None, **arrays):
   parser = make()
   with array_folder.open_writer(path) as out:
-    out.meta = meta or {"format": "jaxmt parser", "version": 1, "kind": "arc"}
+    out.meta = meta or {"format": "jaxmt parser", "version": 2, "kind": "arc"}
     for name, array in {**parser.weights, **arrays}.items():
       if array is not None:
         out.append(name, array)
@@ -45,13 +45,13 @@ def write(path, *, meta=None, **arrays):
 @pytest.mark.parametrize(
   ("change", "cause"),
   [
-    ({"between": np.zeros((4, 4, 4), np.float32)}, "'between' is float32"),
-    ({"between": np.zeros((5, 5, 5), np.float64)}, "'between' is float64"),
+    ({"between": np.zeros((2, 4, 4, 4), np.float32)}, "'between' is float32"),
+    ({"between": np.zeros((2, 5, 5, 5), np.float64)}, "'between' is float64"),
     ({"between": None}, "lacks between.npy"),
     ({"hashed": np.zeros(1000, np.float32)}, "no table of 2\\^bits"),
     ({"hashed": np.full(1024, np.nan, np.float32)}, "numbers that cannot be"),
     ({"meta": {"format": "jaxmt parser", "kind": "arc"}}, "version None"),
-    ({"meta": {"format": "else", "version": 1}}, "not a parser"),
+    ({"meta": {"format": "else", "version": 2}}, "not a parser"),
   ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, change, cause):
@@ -93,7 +93,7 @@ def test_parsers_of_tags(tmp_path):
 
 
 def test_a_kind_that_is_no_name(tmp_path):
-  about = {"format": saved_parsers.FORMAT, "version": 1, "kind": ["arc"]}
+  about = {"format": saved_parsers.FORMAT, "version": 2, "kind": ["arc"]}
   (tmp_path / "manifest.json").write_text(json.dumps({**about, "files": {}}))
   with pytest.raises(InputError, match="not a parser"):
     saved_parsers.load(str(tmp_path))

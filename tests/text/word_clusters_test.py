@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from jaxmt.errors import InputError
 from jaxmt.text import word_clusters
 from tests.reference import brown
 
@@ -58,3 +59,15 @@ def test_rare_words_are_left_out_and_few_words_are_clusters():
   assert found.words == ("a", "b")
   with pytest.raises(ValueError, match="no word occurs 9 times"):
     word_clusters.cluster_words(["a"], clusters=2, min_count=9)
+
+
+def test_files_come_back_and_others_are_refused():
+  found = word_clusters.cluster_words(["a b a b", "c b"], clusters=2)
+  read = word_clusters.read_lines(word_clusters.to_lines(found))
+  assert read == {
+    word: found.paths[cluster]
+    for word, cluster in zip(found.words, found.cluster, strict=True)
+  }
+  for line in ("0x\ta\t1", "01", "01\t\t1", "0\ta\t1\t2"):
+    with pytest.raises(InputError, match="F:2: not 'bits TAB word"):
+      word_clusters.read_lines(["1\tb\t1", line], path="F")

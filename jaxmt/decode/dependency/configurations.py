@@ -1,13 +1,17 @@
-"""Features of phrase dependencies that need no rule extraction.
+"""The 88 features of phrase dependencies.
 
-Gimpel (2012), section 4.4: lengths (2), string-to-tree configurations (20),
-tree-to-tree configurations (49) and source path lengths (2), the last two given
-a dependency tree of the source sentence. An arc links the phrases of two
-lattice edges. Its direction is the side of the dependent; its orientation is
-same if the source phrases stand in the order of the target phrases, else swap.
-There is a target gap if other phrases may stand between both, and a source gap
-if words stand between their source phrases (the thesis prints a test that
-always holds; this is the one it means).
+Gimpel (2012), section 4.4: probabilities of target trees (4) and of
+string-to-tree rules (11), see `probabilities`; lengths (2), string-to-tree
+configurations (20), tree-to-tree configurations (49) and source path lengths
+(2), the last two given a dependency tree of the source sentence. Groups of
+features can be left out: without any, the model is the phrase-based one, with
+the first four groups it is one of strings and target trees.
+
+An arc links the phrases of two lattice edges. Its direction is the side of the
+dependent; its orientation is same if the source phrases stand in the order of
+the target phrases, else swap. There is a target gap if other phrases may stand
+between both, and a source gap if words stand between their source phrases (the
+thesis prints a test that always holds; this is the one it means).
 
 Every feature is a sum over arcs, so scores of arcs are looked up in small
 tables of weights: no array has an axis of features.
@@ -17,13 +21,16 @@ E: edges of the lattice. n: source words.
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from jaxmt.decode.dependency import lattice as lattices
+from jaxmt.decode.dependency import probabilities
 from jaxmt.decode.dependency.lattice import Lattice
 from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.probabilities import OptionKeys
+from jaxmt.grammar import dependency_events
 from jaxmt.text.kernels import njit
 
 DIRECTIONS = ("left", "right")
@@ -34,13 +41,13 @@ RELATIONS = (
   *("c-command", "other"),
 )
 _OTHER = len(RELATIONS) - 1
-GROUPS = ("length", "string-to-tree", "tree-to-tree", "path")
 
 
 def _names() -> dict[str, tuple[str, ...]]:
   pairs = list(itertools.product(DIRECTIONS, ORIENTATIONS))
   gaps = list(itertools.product(GAPS, GAPS))
   return {
+    **probabilities.NAMES,
     "length": ("dep_source_length", "dep_target_length"),
     "string-to-tree": (
       *(f"dep_{d}_{o}" for d, o in pairs),
@@ -57,6 +64,7 @@ def _names() -> dict[str, tuple[str, ...]]:
 
 
 NAMES = _names()
+GROUPS = tuple(NAMES)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -102,6 +110,8 @@ class ArcParts:
       tree.
     directed_path: the same downwards only.
     has_root: whether an edge's phrase has the source's root, bool `[E]`.
+    options: for the probability features, or None.
+    groups: of `GROUPS`, those that count.
   """
 
   allowed: np.ndarray
@@ -114,12 +124,23 @@ class ArcParts:
   path: np.ndarray
   directed_path: np.ndarray
   has_root: np.ndarray
+  options: OptionKeys | None = None
+  groups: frozenset[str] = frozenset(GROUPS)
+
+  @property
+  def names(self) -> tuple[str, ...]:
+    """Names of the features that count."""
+    return tuple(
+      name for group in GROUPS if group in self.groups for name in NAMES[group]
+    )
 
 
 def arc_parts(
   lattice: Lattice,
   *,
   tree: SourceTree | None = None,
+  options: OptionKeys | None = None,
+  groups: Iterable[str] = GROUPS,
   source_limit: int | None = None,
   target_limit: int | None = None,
 ) -> ArcParts:
@@ -129,9 +150,17 @@ def arc_parts(
     lattice: the lattice.
     tree: of the source sentence; without it, "tree-to-tree" and "path" are not
       there.
+    options: for the probability features; without it they are not there.
+    groups: of `GROUPS`; features of others are left out.
     source_limit: most source words between two phrases, see `allowed_arcs`.
     target_limit: most target words between them.
+
+  Raises:
+    ValueError: for an unknown group.
   """
+  for group in groups:
+    if group not in NAMES:
+      raise ValueError(f"no group '{group}'; there are: {', '.join(GROUPS)}")
   longest = lattices.longest_paths(lattice)
   allowed = lattices.allowed_arcs(
     lattice, longest, source_limit=source_limit, target_limit=target_limit
@@ -160,11 +189,14 @@ def arc_parts(
     path=path,
     directed_path=directed,
     has_root=has_root,
+    options=options,
+    groups=frozenset(groups),
   )
 
 
 def scores(parts: ArcParts, weights: Mapping[str, float]) -> Arcs:
   """Returns the scores of arcs; weights that are not given are 0."""
+  weights = {name: weights.get(name, 0.0) for name in parts.names}
   weight = lambda name: np.float32(weights.get(name, 0.0))
   table = lambda pattern, *axes: np.array(
     [weight(pattern.format(*names)) for names in itertools.product(*axes)]
@@ -186,6 +218,11 @@ def scores(parts: ArcParts, weights: Mapping[str, float]) -> Arcs:
       score += weight("dep_directed_path") * parts.directed_path[number]
     sides.append(np.where(parts.allowed, score, -np.inf).astype(np.float32))
   root = weight("dep_root-root") * parts.has_root.astype(np.float32)
+  if parts.options is not None:
+    probabilities.add_scores(
+      *(parts.options, parts.allowed, parts.target_gap, weights),
+      *(sides[0], sides[1], root),
+    )
   return Arcs(left=sides[0], right=sides[1], root=root)
 
 
@@ -220,7 +257,30 @@ def values(
       "dep_path": float(parts.path[side]),
       "dep_directed_path": float(parts.directed_path[side]),
     }
-  return {name: value for name, value in found.items() if value}
+  if parts.options is not None:
+    child, parent = (right, left) if rightward else (left, right)
+    found |= probabilities.values(
+      *(parts.options, child, parent),
+      direction=int(rightward),
+      gap=int(parts.target_gap[at]),
+    )
+  return _counting(parts, found)
+
+
+def root_values(parts: ArcParts, edge: int) -> dict[str, float]:
+  """Returns the features of the arc to the root of a tree."""
+  found = {"dep_root-root": float(parts.has_root[edge])}
+  if parts.options is not None:
+    found |= probabilities.values(
+      parts.options, edge, -1, direction=dependency_events.ROOT, gap=0
+    )
+  return _counting(parts, found)
+
+
+def _counting(parts: ArcParts, found: dict[str, float]) -> dict[str, float]:
+  """Without zeros and without groups that do not count."""
+  names = set(parts.names)
+  return {n: value for n, value in found.items() if value and n in names}
 
 
 @njit

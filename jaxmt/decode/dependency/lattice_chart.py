@@ -14,7 +14,8 @@ edges a, b and nodes u, v:
 `left(a, b)` the arc from the head b to its dependent a. The kernel goes from
 the last node to the first: CL of a node needs what starts at or after it, CR of
 an edge what starts at or after its end. All inner loops run over consecutive
-numbers. Time is O(E²V), space O(E² + EV).
+numbers: along nodes, or along those of a layer. Time is O(E²V), space
+O(E² + EV).
 """
 
 import dataclasses
@@ -26,6 +27,7 @@ from jaxmt.text.kernels import njit
 
 _KINDS = {"max": 0, "log": 1, "counting": 2}
 _MAX, _LOG, _COUNTING = 0, 1, 2
+_WIDTH = 64  # most nodes of a layer
 # Sums may be taken in any order; there are no NaN, but infinities.
 _FAST = {"nnan", "nsz", "reassoc", "contract"}
 
@@ -92,6 +94,11 @@ def best_tree(lattice: Lattice, arcs: Arcs) -> Tree | None:
   return Tree(edges=edges[order], heads=heads, score=float(score))
 
 
+def chart(lattice: Lattice, arcs: Arcs):
+  """Returns best scores: CR and CL `[E, V]`, J `[E, E]` (right, left one)."""
+  return _chart(lattice, arcs, "max")
+
+
 def _chart(lattice, arcs, semiring):
   kind = _KINDS[semiring]
   score = lattice.score
@@ -102,7 +109,7 @@ def _chart(lattice, arcs, semiring):
     lattice.end,
     score.astype(np.float32),
     np.ascontiguousarray(arcs.right, np.float32),
-    np.ascontiguousarray(arcs.left.T, np.float32),
+    np.ascontiguousarray(arcs.left, np.float32),
     longest_paths(lattice) >= 0,
     kind,
   )
@@ -148,33 +155,42 @@ def _add(row, other, weight, low, high, kind):
 
 
 @njit(fastmath=_FAST)
-def _gathered(column, weights, places, count, low, kind):
-  """⊕ of weights times the values at places, of places from `low` on."""
-  if kind == _COUNTING:
-    total = np.float32(0.0)
-    for k in range(count):
-      if places[k] >= low:
-        total += column[places[k]] * weights[k]
-    return total
-  best = np.float32(-np.inf)
-  for k in range(count):
-    if places[k] >= low:
-      value = column[places[k]] + weights[k]
-      best = value if value > best else best
-  if kind == _MAX or best == np.float32(-np.inf):
-    return best
-  mass = np.float32(0.0)
-  for k in range(count):
-    if places[k] >= low:
-      mass += np.exp(column[places[k]] + weights[k] - best)
-  return best + np.log(mass)
+def _blend(sums, column, weight, width, kind):
+  """Adds `weight ⊗ column` to the sums of some nodes."""
+  if kind == _MAX:
+    for u in range(width):
+      value = weight + column[u]
+      sums[u] = value if value > sums[u] else sums[u]
+  elif kind == _COUNTING:
+    for u in range(width):
+      sums[u] += weight * column[u]
+  else:
+    for u in range(width):
+      value = weight + column[u]
+      if value > np.float32(-np.inf):
+        most = max(value, sums[u])
+        least = min(value, sums[u])
+        sums[u] = most + np.log1p(np.exp(least - most))
+
+
+@njit
+def _layer(start, end, first, stop):
+  """The lowest node from which on no edge ends before `stop`."""
+  low = stop - 1
+  while low > 0 and stop - low < _WIDTH:
+    for edge in range(first[low - 1], first[low]):
+      if end[edge] < stop:
+        return low
+    low -= 1
+  return low
 
 
 @njit(fastmath=_FAST)
 def _fill(start, end, score, right_arc, left_arc, reach, kind):
   """CR `[E, V]`, CL `[E, V]` by edge, and J `[E, E]` by (right, left).
 
-  `left_arc` is `[E, E]` by (head, dependent), as J is.
+  Nodes are taken in layers that no edge stays in: what ends or begins in one
+  layer does not depend on each other, so that rows are read once for all.
   """
   edges, nodes = len(start), len(reach)
   zero = np.float32(0.0 if kind == _COUNTING else -np.inf)
@@ -182,7 +198,7 @@ def _fill(start, end, score, right_arc, left_arc, reach, kind):
   right = np.full((edges, nodes), zero, np.float32)
   left = np.full((edges, nodes), zero, np.float32)
   joint = np.full((edges, edges), zero, np.float32)
-  column = np.full(edges, zero, np.float32)  # CL(node, .)
+  column = np.empty((edges, _WIDTH), np.float32)  # CL(node of the layer, .)
   # Dependents on the left of each edge, and J ⊗ left of each.
   count = np.zeros(edges, np.int64)
   dependent = np.empty((edges, edges), np.int32)
@@ -190,42 +206,48 @@ def _fill(start, end, score, right_arc, left_arc, reach, kind):
   # Edges by their ends; the first edge that starts at or after each node.
   by_end = np.argsort(end, kind="mergesort")
   first = np.searchsorted(start, np.arange(nodes + 1))
-  last = edges
-  for node in range(nodes - 1, -1, -1):
+  last, stop = edges, nodes
+  while stop > 0:
+    layer = _layer(start, end, first, stop)
+    width, low = stop - layer, first[layer]
     # CL(node, b) of all edges b from here on, in the order of their starts.
-    low = first[node]
     for b in range(low, edges):
-      value = zero
-      if start[b] == node:
-        value = one
-      elif reach[node, start[b]]:
-        value = _gathered(
-          column, with_left[b], dependent[b], count[b], low, kind
-        )
-      column[b] = value
-      left[b, node] = value
+      sums = column[b]
+      for u in range(width):
+        sums[u] = zero
+      if start[b] < stop:
+        sums[start[b] - layer] = one
+      else:
+        for k in range(count[b]):
+          if dependent[b, k] >= low:
+            other = column[dependent[b, k]]
+            _blend(sums, other, with_left[b, k], width, kind)
+      for u in range(width):
+        left[b, layer + u] = sums[u]
     # CR(a, .) of the edges that end here.
-    while last > 0 and end[by_end[last - 1]] == node:
+    before = last
+    while last > 0 and end[by_end[last - 1]] >= layer:
       last -= 1
-      a = by_end[last]
-      row = right[a]
-      row[node] = score[a]
-      for b in range(low, edges):
-        # No path leads from a to b, or no arc may link them.
-        if not reach[node, start[b]] or (
-          right_arc[a, b] == zero and left_arc[b, a] == zero
-        ):
+      right[by_end[last], end[by_end[last]]] = score[by_end[last]]
+    for b in range(low, edges):
+      for place in range(last, before):
+        a = by_end[place]
+        # No arc may link them, or no path leads from a to b.
+        if right_arc[a, b] == zero and left_arc[a, b] == zero:
           continue
-        value = _inner(row, left[b], node, start[b] + 1, kind)
+        node = end[a]
+        if start[b] < node or not reach[node, start[b]]:
+          continue
+        value = _inner(right[a], left[b], node, start[b] + 1, kind)
         if value == zero:
           continue
         joint[b, a] = value
-        if left_arc[b, a] != zero:
+        if left_arc[a, b] != zero:
           dependent[b, count[b]] = a
           with_left[b, count[b]] = (
-            value * left_arc[b, a]
+            value * left_arc[a, b]
             if kind == _COUNTING
-            else value + left_arc[b, a]
+            else value + left_arc[a, b]
           )
           count[b] += 1
         if right_arc[a, b] != zero:
@@ -233,7 +255,8 @@ def _fill(start, end, score, right_arc, left_arc, reach, kind):
             value *= right_arc[a, b]
           else:
             value += right_arc[a, b]
-          _add(row, right[b], value, end[b], nodes, kind)
+          _add(right[a], right[b], value, end[b], nodes, kind)
+    stop = layer
   return right, left, joint
 
 

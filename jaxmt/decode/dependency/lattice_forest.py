@@ -59,9 +59,29 @@ def forest(
     longest_paths(lattice) >= 0,
     max_edges,
   )
-  counts, tails, parts, final = made
-  if len(tails) > max_edges:
+  if len(made[1]) > max_edges:
     raise ValueError(f"over {max_edges} edges: prune the lattice")
+  return _useful(assemble(lattice, arcs, *made))
+
+
+def assemble(
+  lattice: Lattice,
+  arcs: Arcs,
+  counts: np.ndarray,
+  tails: np.ndarray,
+  parts: np.ndarray,
+  final: np.ndarray,
+) -> Forest:
+  """Returns a forest of items, scored.
+
+  Args:
+    lattice: the lattice.
+    arcs: scores of its arcs.
+    counts: edges of each node, the goal's last.
+    tails: of each edge, -1 for none, `[F, 2]`.
+    parts: columns of `Parts`, `[F, 3]`.
+    final: the node of the lattice that an edge of the goal ends at, or -1.
+  """
   edge, child, head = parts.T
   # Where an edge adds nothing, the first item is read and not used.
   some = lambda number: np.maximum(number, 0)
@@ -73,7 +93,7 @@ def forest(
   score += np.where(left, arcs.left[some(child), some(head)], 0.0)
   score += np.where(head == ROOT, arcs.root[some(child)], 0.0)
   score += np.where(final >= 0, lattice.final[some(final)], 0.0)
-  whole = Forest(
+  return Forest(
     node_offsets=np.array([0, len(counts)]),
     edge_offsets=row_offsets(counts),
     tails=tails,
@@ -84,7 +104,6 @@ def forest(
       head=head.astype(np.int32),
     ),
   )
-  return _useful(whole)
 
 
 def _useful(whole: Forest) -> Forest:

@@ -2,11 +2,8 @@
 
 The coarse pass is the phrase-based search. Its lattice is pruned to a number of
 edges, and a path with a dependency tree over its phrases is found exactly
-(Gimpel 2012, algorithm 3). The score of a tree is
-
-    phrase_score * (score of the path in the coarse pass) + features of arcs,
-
-so the fine copy of the phrase-based weights is the coarse one times a factor.
+(Gimpel 2012, algorithm 3). The score of a tree is that of the path, with a copy
+of the phrase-based weights of its own, and that of its arcs.
 """
 
 import collections
@@ -18,8 +15,8 @@ import numpy as np
 from jaxmt import hypergraph
 from jaxmt.decode.dependency import (
   configurations,
+  lattice_best,
   lattice_chart,
-  lattice_forest,
 )
 from jaxmt.decode.dependency.configurations import ArcParts
 from jaxmt.decode.dependency.lattice import Lattice
@@ -30,10 +27,8 @@ from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged, from_rows
 
 PHRASE_SCORE = "phrase_score"
-NAMES = (
-  PHRASE_SCORE,
-  *(name for group in configurations.NAMES.values() for name in group),
-)
+# Names of the 88 features of arcs.
+NAMES = tuple(name for group in configurations.NAMES.values() for name in group)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -67,15 +62,32 @@ class Candidate:
   score: float
 
 
-def scaled(lattice: Lattice, weights: Mapping[str, float]) -> Lattice:
-  """Returns the lattice with its scores times the weight of `phrase_score`."""
-  factor = np.float32(weights.get(PHRASE_SCORE, 1.0))
-  # 0 times -inf is no number: nodes that are not final stay so.
+def fine_weights(
+  coarse: Mapping[str, float], given: Mapping[str, float]
+) -> dict[str, float]:
+  """Returns the weights of paths and arcs.
+
+  Args:
+    coarse: of the phrase-based features, as the coarse pass has them.
+    given: of arcs, and of phrase-based features that have other weights here.
+      `phrase_score` is a factor for all coarse weights.
+  """
+  factor = given.get(PHRASE_SCORE, 1.0)
+  fine = {name: factor * weight for name, weight in coarse.items()}
+  return fine | {n: w for n, w in given.items() if n != PHRASE_SCORE}
+
+
+def scored(found: PhraseLattice, weights: Mapping[str, float]) -> Lattice:
+  """Returns the lattice with the scores of these phrase-based weights."""
+  vector = np.array([weights.get(name, 0.0) for name in found.names])
+  lattice = found.lattice
   final = np.where(
-    lattice.final > -np.inf, factor * np.maximum(lattice.final, -1e30), -np.inf
+    lattice.final > -np.inf, found.final_features @ vector, -np.inf
   )
   return dataclasses.replace(
-    lattice, score=factor * lattice.score, final=final.astype(np.float32)
+    lattice,
+    score=(found.features @ vector).astype(np.float32),
+    final=final.astype(np.float32),
   )
 
 
@@ -87,10 +99,10 @@ def best(
   Args:
     found: the lattice.
     parts: of its arcs, see `configurations.arc_parts`.
-    weights: by name, of `NAMES`.
+    weights: by name, see `fine_weights`.
   """
   arcs = configurations.scores(parts, weights)
-  tree = lattice_chart.best_tree(scaled(found.lattice, weights), arcs)
+  tree = lattice_chart.best_tree(scored(found, weights), arcs)
   if tree is None:
     return None
   return PhraseTree(
@@ -111,17 +123,14 @@ def kbest(
   """Returns the best translations, each with its best tree, best first.
 
   Args:
-    found: the lattice; it must be small, see `lattice_forest`.
+    found: the lattice.
     parts: of its arcs.
-    weights: by name, of `NAMES`.
-    size: k; fewer if there are fewer strings.
-
-  Raises:
-    ValueError: if the lattice is too large.
+    weights: by name, see `fine_weights`.
+    size: k; fewer if there are fewer strings, or fewer in the part of the
+      forest that is looked at (`lattice_best.best_forest`).
   """
   arcs: Arcs = configurations.scores(parts, weights)
-  lattice = scaled(found.lattice, weights)
-  forest = lattice_forest.forest(lattice, arcs)
+  forest = lattice_best.best_forest(scored(found, weights), arcs)
   ids, words = vocabulary.intern(found.text)
   lists = hypergraph.kbest(
     forest, size=size, strings=_strings(ids, forest), unique=True
@@ -132,7 +141,7 @@ def kbest(
     out.append(
       Candidate(
         text=" ".join(words[word] for word in lists.words[item]),
-        features=_features(found.lattice, parts, forest.edges, edges),
+        features=_features(found, parts, forest.edges, edges),
         score=float(lists.score[item]),
       )
     )
@@ -149,24 +158,25 @@ def _strings(ids: Ragged, forest: Forest) -> EdgeStrings:
   return EdgeStrings(row=row.astype(np.int32), symbols=rows)
 
 
-def _features(lattice, parts, added, edges) -> dict[str, float]:
+def _features(found, parts, added, edges) -> dict[str, float]:
   """Sums of feature values over a derivation."""
   sums: collections.defaultdict[str, float] = collections.defaultdict(float)
+  lattice = found.lattice
   path = added.edge[edges]
   path = path[path >= 0]
-  last = path[np.argmax(lattice.end[path])]
-  score = lattice.score[path].sum() + lattice.final[lattice.end[last]]
-  sums[PHRASE_SCORE] = float(score)
+  last = lattice.end[path[np.argmax(lattice.end[path])]]
+  values = found.features[path].sum(0) + found.final_features[last]
+  sums.update(zip(found.names, values.tolist(), strict=True))
   for edge in edges.tolist():
     child, head = int(added.child[edge]), int(added.head[edge])
     if child < 0:
       continue
     if head < 0:
-      sums["dep_root-root"] += float(parts.has_root[child])
-      continue
-    rightward = bool(lattice.start[child] >= lattice.end[head])
-    left, right = (head, child) if rightward else (child, head)
-    named = configurations.values(parts, left, right, rightward=rightward)
+      named = configurations.root_values(parts, child)
+    else:
+      rightward = bool(lattice.start[child] >= lattice.end[head])
+      left, right = (head, child) if rightward else (child, head)
+      named = configurations.values(parts, left, right, rightward=rightward)
     for name, value in named.items():
       sums[name] += value
   return {name: value for name, value in sums.items() if value}

@@ -1,7 +1,7 @@
 """Tuning the weights of a system, with its decoder in the loop."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import system
@@ -10,6 +10,7 @@ from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.metrics import registry
+from jaxmt.metrics.text import ReferenceLines
 from jaxmt.runtime import progress
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.train.violation import stage_lists
@@ -229,6 +230,45 @@ def tune(
     stages=settings.stages,
     stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
   )
+  return learn_weights(
+    decode,
+    weights,
+    corpus.tune_references,
+    settings,
+    seed=config.seed,
+    partial=partial,
+    method=method,
+    stages=stage_lists.of_lines(corpus.tune_source, settings.stages),
+  )
+
+
+def learn_weights(
+  decode: loop.Decode,
+  weights: Mapping[str, float],
+  references: ReferenceLines,
+  settings: TuneStageConfig,
+  *,
+  seed: int,
+  partial: Store | None = None,
+  method: Method | None = None,
+  stages: loop.Stages | None = None,
+) -> Tuned:
+  """Runs the loop of a tuning method with any decoder.
+
+  Args:
+    decode: see `loop.Decode`.
+    weights: to start from.
+    references: of each sentence.
+    settings: see `TuneStageConfig`.
+    seed: of everything random.
+    partial: stores the state after each round, to resume from.
+    method: that of the settings if None.
+    stages: see `loop.run`.
+  """
+  if method is None:
+    method = make_method(
+      settings.method, settings.options, metric=settings.metric
+    )
   begun = None
   if partial is not None:
     begun = loop.restore(partial, prefix="round", rounds=settings.rounds)
@@ -240,12 +280,12 @@ def tune(
 
   state = loop.run(
     decode,
-    corpus.tune_references,
+    references,
     method,
     loop.begin(weights) if begun is None else begun[0],
     loop_config(settings),
-    config.seed,
-    stages=stage_lists.of_lines(corpus.tune_source, settings.stages),
+    seed,
+    stages=stages,
     on_round=on_round,
   )
   return _tuned(state, settings)

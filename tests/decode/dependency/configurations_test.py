@@ -116,6 +116,8 @@ def test_scores_are_sums_of_features(seed):
 def test_numbers_of_features_are_those_of_the_thesis():
   sizes = {group: len(names) for group, names in configurations.NAMES.items()}
   assert sizes == {
+    "target-tree": 4,
+    "rules": 11,
     "length": 2,
     "string-to-tree": 20,
     "tree-to-tree": 49,

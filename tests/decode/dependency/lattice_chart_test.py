@@ -3,8 +3,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt import hypergraph
 from jaxmt.decode.dependency import lattice as lattices
-from jaxmt.decode.dependency import lattice_chart
+from jaxmt.decode.dependency import lattice_chart, lattice_forest
 from jaxmt.parse import eisner
 from tests.reference import dependency_trees
 from tests.reference import lattice_trees as reference
@@ -101,3 +102,69 @@ def test_trees_of_larger_lattices_have_their_scores():
     else:
       score += arcs.left[child, tree.edges[head]]
   np.testing.assert_allclose(tree.score, score, rtol=1e-4)
+
+
+def test_what_no_path_uses_changes_nothing():
+  """Nodes that nothing leads to, and edges that lead from them, are padding."""
+  lattice, arcs = case(*CASES[4])
+  size, nodes = len(lattice), len(lattice.final)
+  # Before every node a new one: old nodes keep their order.
+  place = 2 * np.arange(nodes) + 1
+  place[0] = 0
+  starts = np.append(place[lattice.start], [1, 2])
+  ends = np.append(place[lattice.end], [place[2], place[3]])
+  order = np.argsort(starts, kind="stable")
+  final = np.full(2 * nodes, -np.inf, np.float32)
+  final[place] = lattice.final
+  rng = np.random.default_rng(0)
+  wide = lambda table: np.block(
+    [
+      [table, rng.normal(size=(size, 2))],
+      [rng.normal(size=(2, size)), rng.normal(size=(2, 2))],
+    ]
+  ).astype(np.float32)[order][:, order]
+  padded = dataclasses.replace(
+    lattice,
+    start=starts[order].astype(np.int32),
+    end=ends[order].astype(np.int32),
+    score=np.append(lattice.score, [5, 5]).astype(np.float32)[order],
+    final=final,
+    words=np.append(lattice.words, [1, 1])[order].astype(np.int32),
+    span=np.concatenate([lattice.span, [[0, 1], [1, 2]]])[order],
+  )
+  more = lattice_chart.Arcs(
+    right=wide(arcs.right),
+    left=wide(arcs.left),
+    root=np.append(arcs.root, [3, 3]).astype(np.float32)[order],
+  )
+  for semiring in ("max", "log"):
+    np.testing.assert_allclose(
+      lattice_chart.total(padded, more, semiring=semiring),
+      lattice_chart.total(lattice, arcs, semiring=semiring),
+      rtol=1e-5,
+    )
+
+
+def test_slopes_of_the_log_total_are_posteriors():
+  lattice, arcs = case(*CASES[2])
+  forest = lattice_forest.forest(lattice, arcs)
+  shares = hypergraph.marginals(forest)
+  parts = forest.edges
+  step = 0.05
+  for row in range(0, len(lattice), 3):
+    for side in ("right", "left"):
+      for other in range(len(lattice)):
+        table = getattr(arcs, side)
+        at = (row, other)
+        if table[at] == -np.inf:
+          continue
+        values = []
+        for sign in (1, -1):
+          moved = table.copy()
+          moved[at] += sign * step
+          changed = dataclasses.replace(arcs, **{side: moved})
+          values.append(lattice_chart.total(lattice, changed, semiring="log"))
+        head, child = at if side == "right" else at[::-1]
+        mask = (parts.head == head) & (parts.child == child)
+        slope = (values[0] - values[1]) / (2 * step)
+        np.testing.assert_allclose(slope, shares[mask].sum(), atol=2e-3)

@@ -41,7 +41,12 @@ def test_without_arcs_the_best_path_is_the_decoders(decoded):
   found = phrase_lattices.from_forest(model, part.source, forest)
   for row, one in enumerate(found):
     lattices.check(one.lattice)
-    tree = phrase_trees.best(one, configurations.arc_parts(one.lattice), {})
+    weights = phrase_trees.fine_weights(model.weights, {})
+    parts = configurations.arc_parts(one.lattice)
+    np.testing.assert_allclose(
+      phrase_trees.scored(one, weights).score, one.lattice.score, atol=1e-3
+    )
+    tree = phrase_trees.best(one, parts, weights)
     assert tree.score == pytest.approx(part.best().score[row], abs=1e-3)
     # Every source word is translated once.
     words = [w for begin, end in tree.spans for w in range(begin, end)]
@@ -56,15 +61,16 @@ def test_lists_are_those_of_enumeration(decoded):
       phrase_trees.NAMES, rng.normal(size=len(phrase_trees.NAMES)), strict=True
     )
   )
-  weights[phrase_trees.PHRASE_SCORE] = 0.5
+  given = weights | {phrase_trees.PHRASE_SCORE: 0.5}
+  weights = phrase_trees.fine_weights(decoded[0].weights, given)
   for one in small(decoded):
     length = int(one.lattice.span.max())
     tree = configurations.source_tree(np.arange(-1, length - 1))
     parts = configurations.arc_parts(one.lattice, tree=tree)
     arcs = configurations.scores(parts, weights)
-    scaled = phrase_trees.scaled(one.lattice, weights)
     wanted = {}
-    for path, _, score in reference.derivations(scaled, arcs):
+    scored = phrase_trees.scored(one, weights)
+    for path, _, score in reference.derivations(scored, arcs):
       text = " ".join(one.text[edge] for edge in path if one.text[edge])
       wanted[text] = max(score, wanted.get(text, -np.inf))
     found = phrase_trees.kbest(one, parts, weights, size=len(wanted) + 3)

@@ -1,0 +1,132 @@
+"""Supervised projective parsing with pairs of siblings, learnt online.
+
+    parser = train(treebank, SiblingConfig())
+    heads = parse(parser, treebank)
+
+A tree's score sums its arcs and its pairs of neighbouring siblings: dependents
+of one head on one side, the first one with none (McDonald and Pereira 2006).
+Features are those of `arc_features`, and words and tags of both siblings and
+their head; their weights stand in one table at the hash of template and values.
+Learning is by passive-aggressive updates: the tree that is best by score plus
+number of wrong heads is moved below the right one, by the smallest change of
+the weights but at most `aggressiveness` (Crammer et al. 2006). The parser has
+the mean of the weights after each sentence.
+
+Everything runs in the kernels of `sibling_kernel`, sentence by sentence.
+"""
+
+import dataclasses
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxmt.parse import arc_parser, sibling_kernel
+from jaxmt.text import treebank
+from jaxmt.text.ragged import Ragged
+from jaxmt.text.treebank import Treebank
+
+_AFFIX = 3  # characters
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SiblingConfig:
+  """How a parser learns.
+
+  Attributes:
+    epochs: passes over the treebank.
+    aggressiveness: largest step of an update.
+    bits: the table has `2^bits` weights.
+    seed: of the order of sentences.
+  """
+
+  epochs: int = 10
+  aggressiveness: float = 0.05
+  bits: int = 22
+  seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SiblingParser:
+  """A learnt parser.
+
+  Attributes:
+    weights: float32 `[2^bits]`.
+  """
+
+  weights: np.ndarray
+
+
+def token_columns(bank: Treebank) -> np.ndarray:
+  """Returns what features see of each of T tokens, uint64 `[5, T]`.
+
+  Rows are words, words in lower case, suffixes, prefixes and tags; all as
+  hashes of their texts.
+  """
+  crc = lambda texts: np.array(
+    [zlib.crc32(text.encode()) for text in texts], np.uint64
+  )
+  flat = bank.words.flat
+  lower = [form.lower() for form in bank.forms]
+  return np.stack(
+    [
+      crc(bank.forms)[flat],
+      crc(lower)[flat],
+      crc([form[-_AFFIX:] for form in lower])[flat],
+      crc([form[:_AFFIX] for form in lower])[flat],
+      crc(bank.tag_names)[bank.tags],
+    ]
+  )
+
+
+def train(
+  bank: Treebank,
+  config: SiblingConfig,
+  *,
+  report: Callable[[int, float], None] = lambda epoch, errors: None,
+) -> SiblingParser:
+  """Learns a parser.
+
+  Args:
+    bank: sentences with trees; others are left out. Trees that are not
+      projective are learnt as the nearest ones that are.
+    config: settings.
+    report: called with the number of each epoch and the share of wrong heads
+      in the trees it learnt from.
+
+  Raises:
+    ValueError: if there are no trees.
+  """
+  bank = treebank.select(bank, bank.has_trees & (bank.lengths > 0))
+  if not len(bank):
+    raise ValueError("no sentence has a tree")
+  heads = arc_parser.projective_heads(bank)
+  columns = token_columns(bank)
+  weights = np.zeros(1 << config.bits, np.float32)
+  # What the mean lacks: every change times the number of steps before it.
+  late = np.zeros(1 << config.bits, np.float64)
+  rng = np.random.default_rng(config.seed)
+  steps = 0
+  for epoch in range(1, config.epochs + 1):
+    order = rng.permutation(len(bank))
+    wrong = sibling_kernel.learn(
+      columns, bank.words.offsets, heads.flat, order, weights, late, steps,
+      config.aggressiveness,
+    )  # fmt: skip
+    steps += len(order)
+    report(epoch, wrong / len(heads.flat))
+  mean = weights - late / steps
+  return SiblingParser(weights=mean.astype(np.float32))
+
+
+def parse(parser: SiblingParser, bank: Treebank) -> Ragged:
+  """Returns heads of the best trees, -1 is the root; int32 rows.
+
+  Args:
+    parser: a parser.
+    bank: words and tags; heads are not looked at.
+  """
+  flat = sibling_kernel.parse(
+    token_columns(bank), bank.words.offsets, parser.weights
+  )
+  return Ragged(flat=flat, offsets=bank.words.offsets)

@@ -1,0 +1,90 @@
+"""An experiment with trees over phrases, from text to the report."""
+
+import json
+
+import numpy as np
+import pytest
+
+from jaxmt.corpora import synthetic
+from jaxmt.experiment.stages import trees
+from jaxmt.experiment.stages.trees import ParseConfig, TreesConfig
+from tests import util
+from tests.reference import tiny_run
+
+
+def run(path, *flags):
+  return util.run_program(
+    "launch/train.py",
+    *tiny_run.FLAGS,
+    *("--config.grammar.kind=phrase", "--config.data.synthetic.train=60"),
+    "--config.systems=('primary','phrase-dependency')",
+    *("--config.trees.edges=60", "--config.trees.nbest=10"),
+    *("--config.trees.rounds=1", "--config.trees.parse.clusters=5"),
+    *("--config.trees.length=3", f"--workdir={path}", *flags),
+  )
+
+
+def test_an_experiment_with_trees_over_phrases(tmp_path):
+  bank = "he\tPRON\t2\nsees\tVERB\t0\nthe\tDET\t4\nhouse\tNOUN\t2\n\n" * 3
+  (tmp_path / "bank").write_text(bank)
+  done = run(
+    tmp_path / "run",
+    "--config.trees.parse.target=unsupervised",
+    f"--config.trees.parse.target_treebank={tmp_path / 'bank'}",
+  )
+  assert done.returncode == 0, done.stderr
+  results = json.loads((tmp_path / "run" / "results.json").read_text())
+  assert set(results["systems"]) == {"primary", "phrase-dependency", "gloss"}
+  assert "bleu" in results["significance"]["phrase-dependency"]
+  assert len(results["curves"]["phrase-dependency"]) == 2
+  weights = json.loads(
+    next(
+      (tmp_path / "run").glob("artefacts/tune-phrase-*/weights.json")
+    ).read_text()
+  )
+  assert {"dep_phrase", "dep_sibling_left", "LanguageModel"} <= weights.keys()
+  page = (tmp_path / "run" / "report.html").read_text()
+  assert "Trees over phrases: phrase-dependency" in page
+  again = run(
+    tmp_path / "run",
+    "--config.trees.parse.target=unsupervised",
+    f"--config.trees.parse.target_treebank={tmp_path / 'bank'}",
+  )
+  assert "[decode-phrase-dependency] reused" in again.stderr
+
+
+@pytest.mark.parametrize(
+  ("config", "cause"),
+  [
+    (TreesConfig(parse=ParseConfig(source="x")), "parse.source 'x' is none of"),
+    (
+      TreesConfig(parse=ParseConfig(target="supervised")),
+      "needs parse.target_treebank",
+    ),
+    (TreesConfig(groups=("x",)), "no group 'x'"),
+    (TreesConfig(nbest=0), "nbest is too small"),
+  ],
+)
+def test_settings_that_make_no_sense(config, cause):
+  with pytest.raises(ValueError, match=cause):
+    trees.check(config)
+
+
+def test_trees_by_head_rules_are_those_of_the_sentences():
+  from jaxmt.experiment.stages import corpus as corpus_stage
+
+  text = corpus_stage.embedded(
+    synthetic.SyntheticConfig(train=20, tune=5, test=5, seed=1)
+  )
+  parsed = trees.parse(
+    ParseConfig(source="constituents", target="random", clusters=4),
+    corpus=text,
+  )
+  sizes = [len(line.split()) for line in text.test_source]
+  assert len(parsed.test_heads) == sum(sizes)
+  found = trees._trees(parsed.test_heads, text.test_source)
+  assert all((tree.heads == -1).sum() == 1 for tree in found)
+  assert len(parsed.train_heads) == sum(
+    len(line.split()) for line in text.train_target
+  )
+  assert np.isin(-1, parsed.train_heads)

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+
+from jaxmt.parse import evaluation, sibling_kernel, sibling_parser
+from jaxmt.parse.sibling_parser import SiblingConfig
+from jaxmt.text import treebank
+from tests.parse.arc_parser_test import random_bank
+from tests.reference import dependency_trees as reference
+
+
+def tree_score(heads, arcs, pairs):
+  """Sum over arcs and neighbouring siblings, by the definition."""
+  total = 0.0
+  for child, head in enumerate(heads):
+    total += arcs[head + 1, child]
+    if head < 0:
+      continue
+    nearer = [
+      other
+      for other, parent in enumerate(heads)
+      if parent == head and min(head, child) < other < max(head, child)
+    ]
+    sibling = min(nearer, key=lambda word: abs(word - child), default=-1)
+    total += pairs[head, sibling + 1, child]
+  return total
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_the_best_tree_is_that_of_enumeration(size):
+  rng = np.random.default_rng(size)
+  for _ in range(4):
+    arcs = rng.normal(size=(size + 1, size)).astype(np.float32)
+    pairs = rng.normal(size=(size, size + 1, size)).astype(np.float32)
+    heads = np.full(size, -1, np.int32)
+    score = sibling_kernel.best_tree(arcs, pairs, size, heads)
+    trees = reference.projective_trees(size)
+    scores = [tree_score(tree, arcs, pairs) for tree in trees]
+    assert score == pytest.approx(max(scores), abs=1e-5)
+    assert heads.tolist() == list(trees[int(np.argmax(scores))])
+
+
+def test_features_of_a_tree_are_those_that_score_it(tmp_path):
+  bank = random_bank(tmp_path)
+  columns = sibling_parser.token_columns(bank)
+  weights = np.random.default_rng(0).normal(size=1 << 12).astype(np.float32)
+  shift = np.uint64(64 - 12)
+  for row in range(5):
+    first, stop = bank.words.offsets[row : row + 2]
+    n = stop - first
+    keys, rows = sibling_kernel.sentence_keys(columns, first, stop)
+    arcs, pairs = sibling_kernel.scores(keys, rows, n, weights, shift)
+    heads = np.full(n, -1, np.int32)
+    score = sibling_kernel.best_tree(arcs, pairs, n, heads)
+    change = np.zeros(1 << 12, np.int32)
+    room = sibling_kernel.ROOM + n
+    sibling_kernel._add_tree(
+      *(keys, rows, heads, n, shift, 1, change),
+      *(np.empty(2 * n * room, np.int64), 0, np.empty(room, np.int64)),
+    )
+    assert change @ weights == pytest.approx(score, rel=1e-4)
+    assert tree_score(heads, arcs, pairs) == pytest.approx(score, rel=1e-4)
+
+
+def test_learns_and_is_the_same_again(tmp_path):
+  bank = random_bank(tmp_path)
+  errors = []
+  config = SiblingConfig(epochs=4, bits=14)
+  parser = sibling_parser.train(
+    bank, config, report=lambda epoch, share: errors.append(share)
+  )
+  assert errors[-1] < errors[0]
+  test = random_bank(tmp_path, seed=1)
+  heads = sibling_parser.parse(parser, test)
+  assert evaluation.attachment(test, heads)["accuracy"] > 95
+  for row in range(len(test)):
+    assert reference.is_tree(heads[row])
+  again = sibling_parser.train(bank, config)
+  np.testing.assert_array_equal(parser.weights, again.weights)
+
+
+def test_the_mean_is_that_of_all_steps(tmp_path):
+  """Weights after each sentence, summed by learning from prefixes."""
+  bank = treebank.select(random_bank(tmp_path), np.arange(6))
+  config = SiblingConfig(epochs=1, bits=10)
+  parser = sibling_parser.train(bank, config)
+  order = np.random.default_rng(0).permutation(6)
+  total = np.zeros(1 << 10)
+  columns = sibling_parser.token_columns(bank)
+  for size in range(1, 7):
+    weights, late = np.zeros(1 << 10, np.float32), np.zeros(1 << 10)
+    sibling_kernel.learn(
+      columns, bank.words.offsets, bank.heads, order[:size], weights, late, 0,
+      config.aggressiveness,
+    )  # fmt: skip
+    total += weights
+  np.testing.assert_allclose(parser.weights, total / 6, atol=1e-5)
