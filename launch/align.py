@@ -35,7 +35,7 @@ from jaxmt.align import (
   tree_symmetrize,
 )
 from jaxmt.align.itg import model as itg_model
-from jaxmt.align.itg import pruning
+from jaxmt.align.itg import pruning, word_pieces
 from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
@@ -67,6 +67,11 @@ _TRAIN_GOLD = flags.DEFINE_string(
   "train_gold",
   "",
   "prefix of hand-aligned pairs: PREFIX.SRC, PREFIX.en, PREFIX.align (itg)",
+)
+_DICTIONARY = flags.DEFINE_string(
+  "dictionary",
+  "",
+  "source words with translations, a feature of itg: WORD TAB A/B C/...",
 )
 _TEACHER = flags.DEFINE_enum(
   "teacher",
@@ -181,7 +186,7 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output", "lexicon", "matrices"),
-    inputs=("source", "target", "trees", "evaluate", "gold"),
+    inputs=("source", "target", "trees", "dictionary", "evaluate", "gold"),
   )
   if _EVALUATE.value:
     _evaluate()
@@ -265,6 +270,9 @@ def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
   if not _TRAIN_GOLD.value:
     raise InputError("ITG alignment needs --train_gold")
   say = progress.say if _REPORT.value else lambda line: None
+  entries = []
+  if _DICTIONARY.value:
+    entries = word_pieces.read_dictionary(_DICTIONARY.value)
   return supervised_alignment.align_itg(
     source_lines,
     target_lines,
@@ -275,6 +283,7 @@ def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
       pruner=_PRUNER.value,
       beam=_BEAM.value,
     ),
+    dictionary=entries,
     iterations=_ITERATIONS.value,
     rounds=_EMD.value,
     decoder=_DECODER.value,

@@ -15,8 +15,13 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxmt import hypergraph
-from jaxmt.align.itg import evidence as evidence_lib
-from jaxmt.align.itg import gold_spans, model, pruning, terminals
+from jaxmt.align.itg import (
+  gold_spans,
+  link_features,
+  model,
+  pruning,
+  terminals,
+)
 from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.model import FEATURES, ItgModel
 from jaxmt.align.itg.pruning import Pruner
@@ -240,7 +245,7 @@ def train_pruner(
   share = config.pruner_samples / max(2 * len(part.possible.flat), 1)
   rng = np.random.default_rng(seed)
   where = {line: row for row, line in enumerate(part.lines.tolist())}
-  groups = evidence_lib.batches(evidence, source, target, part.lines)
+  groups = link_features.batches(evidence, source, target, part.lines)
   for lines, matrices in groups:
     own = part.take(np.array([where[line] for line in lines.tolist()]))
     samples = gold_spans.samples(own.possible, np.asarray(matrices.posterior))

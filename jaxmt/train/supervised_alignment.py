@@ -12,7 +12,7 @@ paper stops by the score of its test pairs.)
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from jax.sharding import Mesh
 from jaxmt.align import em, symmetrize
 from jaxmt.align.itg import evidence as evidence_lib
 from jaxmt.align.itg import model
+from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.model import ItgModel
 from jaxmt.align.neural import aligner as neural
 from jaxmt.align.neural.aligner import NeuralConfig
@@ -161,6 +162,7 @@ def align_itg(
   gold: GoldText,
   config: ItgConfig,
   *,
+  dictionary: Sequence[tuple[str, str]] = (),
   iterations: int = 5,
   rounds: int = 0,
   heldout: float = 0.2,
@@ -178,6 +180,7 @@ def align_itg(
     target_lines: N lines.
     gold: hand-aligned pairs; they need not be in the bitext.
     config: what to train.
+    dictionary: source words with translations, an additional feature.
     iterations: passes of the simpler aligners.
     rounds: of EMD after the first training, at most.
     heldout: share of hand-aligned pairs that EMD does not train on.
@@ -194,20 +197,82 @@ def align_itg(
     text.target,
     source_words=text.source_words,
     target_words=text.target_words,
+    dictionary=dictionary,
     iterations=iterations,
     mesh=mesh,
     report=progress,
   )
-  train = lambda known, pairs, start: itg_training.train(
-    known,
+  lines = np.arange(len(source_lines))
+  if rounds:
+    options = {"decoder": decoder, "threshold": threshold, "seed": seed}
+    aligner, links, history = semi_supervised(
+      evidence,
+      text,
+      config,
+      rounds=rounds,
+      heldout=heldout,
+      report=report,
+      **options,
+    )
+    return ItgResult(
+      links=ragged.select(links, lines), model=aligner, history=history
+    )
+  aligner = itg_training.train(
+    evidence,
     text.source,
     text.target,
-    pairs,
+    text.gold,
     config,
     seed=seed,
-    start=start,
     report=report,
   )
+  links = model.align(
+    aligner,
+    text.source,
+    text.target,
+    lines=lines,
+    decoder=decoder,
+    threshold=threshold,
+  )
+  return ItgResult(links=ragged.select(links, lines), model=aligner, history=[])
+
+
+def semi_supervised(
+  evidence: Evidence,
+  text: Encoded,
+  config: ItgConfig,
+  *,
+  rounds: int,
+  heldout: float = 0.2,
+  decoder: str = "viterbi",
+  threshold: float = 0.5,
+  seed: int = 0,
+  report: Callable[[str], None] = lambda line: None,
+) -> tuple[ItgModel, Ragged, list[dict[str, Any]]]:
+  """Runs EMD: training, linking of the whole bitext, counting anew.
+
+  The last hand-aligned pairs are held out, the best round's model wins.
+
+  Args:
+    evidence: learnt on the whole text.
+    text: a bitext with hand-aligned pairs.
+    config: what to train.
+    rounds: after the first training, at most.
+    heldout: share of hand-aligned pairs that are not trained on.
+    decoder: "viterbi" or "posterior".
+    threshold: least posterior of a link.
+    seed: of random starts.
+    report: takes lines about progress.
+
+  Returns:
+    The aligner, its links of all lines, one record per round.
+  """
+  number_of_pairs = len(text.gold.lines)
+  held = max(1, round(heldout * number_of_pairs))
+  if held >= number_of_pairs:
+    raise InputError("EMD needs two hand-aligned pairs or more")
+  part = text.gold.take(np.arange(number_of_pairs - held))
+  judge = text.gold.take(np.arange(number_of_pairs - held, number_of_pairs))
   link = lambda aligner, lines: model.align(
     aligner,
     text.source,
@@ -216,26 +281,19 @@ def align_itg(
     decoder=decoder,
     threshold=threshold,
   )
-  lines = np.arange(len(source_lines))
-  if not rounds:
-    aligner = train(evidence, text.gold, None)
-    return ItgResult(
-      links=ragged.select(link(aligner, lines), lines),
-      model=aligner,
-      history=[],
-    )
-  # EMD: the last pairs are held out; the best round's model wins.
-  held = max(1, round(heldout * len(text.gold.lines)))
-  if held >= len(text.gold.lines):
-    raise InputError("EMD needs two hand-aligned pairs or more")
-  part = text.gold.take(np.arange(len(text.gold.lines) - held))
-  judge = text.gold.take(
-    np.arange(len(text.gold.lines) - held, len(text.gold.lines))
-  )
   history: list[dict[str, Any]] = []
   best, start, links = None, None, None
   for number in range(rounds + 1):
-    aligner = train(evidence, part, start)
+    aligner = itg_training.train(
+      evidence,
+      text.source,
+      text.target,
+      part,
+      config,
+      seed=seed,
+      start=start,
+      report=report,
+    )
     score = _f1(link(aligner, judge.lines), judge)
     history.append({"round": number, "heldout_f1": round(score, 4)})
     report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
@@ -248,9 +306,7 @@ def align_itg(
         evidence, text.source, text.target, links
       )
   assert best is not None and links is not None
-  return ItgResult(
-    links=ragged.select(links, lines), model=best[1], history=history
-  )
+  return best[1], links, history
 
 
 def _f1(links: Ragged, gold: Gold) -> float:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jaxmt.align.cooccurrence import PairTable
+from jaxmt.align.itg import word_pieces
 from jaxmt.decode import forest_files
 from jaxmt.decode.phrase import markup
 from jaxmt.errors import InputError
@@ -450,6 +452,21 @@ def _streamed(path: str) -> None:
     pass
 
 
+def _dictionary(path: str) -> None:
+  entries = word_pieces.read_dictionary(path)
+  words = (["NULL", *dict(entries)], ["NULL", "a", "b"])
+  table = PairTable(
+    source=np.arange(1, 2),
+    target=np.arange(1, 2),
+    source_size=2,
+    target_size=3,
+  )
+  stems = word_pieces.number_stems(words[1], 3)
+  stop = np.zeros(3, np.bool_)
+  if entries:
+    word_pieces.dictionary_scores(entries, words, stems, stop, table)
+
+
 def _gold_text(path: str) -> None:
   """Reads hand-aligned pairs; three parts of the input are their files."""
   parts = [*pathlib.Path(path).read_bytes().split(b"\0"), b"", b""]
@@ -505,6 +522,7 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "links": (_read_lines(links.parse_links), ["0-0 1-2\n\n3-1 0-5\n"]),
   "trees": (_trees, ["(S (NP (N a) (N b)) (V c))\n()\n( (S (A -LRB-)) )\n"]),
   "gold": (_gold, ["0-0 1?2\n\n3-1 0?5\n"]),
+  "dictionary": (_dictionary, ["a\tb/c d\n世界\tworld/\n", "\ufeffa\t\n"]),
   "gold_text": (_gold_text, ["a b\nc\n\0d e\nf g\n\0000-0 1?1\n0-1\n"]),
   "streamed": (_streamed, ["0-0\n", "0-0 1-1\n\n(S (NP a) (V b))\n"]),
   "marks": (_read_lines(markup.parse), ["a <wall/> <zone> b c </zone>\nd\n"]),

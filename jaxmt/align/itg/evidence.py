@@ -1,69 +1,34 @@
-"""What simpler aligners say about links: the features of ITG alignment.
+"""What simpler aligners learn of a bitext, for ITG alignment.
 
 Model 1, the HMM and the diagonal model are learnt in both directions on the
-whole bitext. Of a pair of words in a sentence pair the features are (Liu, Li &
-Zhou, Coling 2010 and ACL 2010): translation probabilities, the conditional link
-probability of Moore (2005) and the rank of the association score, the distance
-of relative positions, stop words; and beyond the papers posteriors of links,
-those of the two diagonal neighbours, and equal spelling.
+whole bitext, an HMM on the stems of its words and Model 1 on their characters
+(`word_pieces`). Counted on links are Moore's (2005) link probability and
+fertilities: n(links | word) stands in for IBM Model 4. It is counted on the
+HMM's symmetrised links and mixed with n(links) of all words; there are no
+relative distortions and no search over Model 4's alignments. `link_features`
+turns all of this into features.
 
-Of a word with 0, 1, 2, 3 or more links: its fertility, which stands in for
-IBM Model 4. n(links | word) is counted on the HMM's symmetrised links and mixed
-with n(links) of all words; there are no relative distortions and no search over
-Model 4's alignments.
-
-P: word pairs. W: width of a batch. B: sentence pairs of a batch.
+P: word pairs. V: words of a side.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.align import aligner as contract
 from jaxmt.align import cooccurrence, em, registry, symmetrize
-from jaxmt.align.itg.terminals import FERTILITIES, FeatureArrays
-from jaxmt.text import ragged
+from jaxmt.align.itg import word_pieces
+from jaxmt.align.itg.terminals import FERTILITIES
+from jaxmt.align.itg.word_pieces import StemEvidence, pair_keys
 from jaxmt.text.kernels import njit
-from jaxmt.text.ragged import Ragged, row_offsets
+from jaxmt.text.ragged import Ragged
 
 MODELS = ("model1", "hmm", "diagonal")
-LINK_FEATURES = (
-  *(f"{model} {side}" for model in MODELS for side in em.DIRECTIONS),
-  *(
-    f"{model} {side} posterior"
-    for model in MODELS[1:]
-    for side in em.DIRECTIONS
-  ),
-  "both posteriors",
-  "mean posterior",
-  "diagonal neighbours",
-  "link probability",
-  "association rank of target",
-  "association rank of source",
-  "distance",
-  "stop words",
-  "one stop word",
-  "same spelling",
-  "links",
-)
-WORD_FEATURES = (
-  "fertility",
-  "unlinked",
-  "unlinked stop word",
-  "unlinked posterior",
-  "several links",
-)
-_FLOOR = 1e-6  # least probability, before logarithms
-_RANKS = 4  # association ranks above this are one
 _DISCOUNT = 0.4  # of Moore's link counts
 _SMOOTHING = 2.0  # pseudo-counts of the mean fertility
 _STOP_WORDS = 100  # most frequent words of a side
-_CELLS = 1 << 15  # of a batch
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,6 +42,9 @@ class Evidence:
     parameters: of each model and direction.
     link_probability: Moore's, then 0, float32 `[P + 1]`.
     association: log-likelihood ratio, then 0, float32 `[P + 1]`.
+    pair_scores: `word_pieces.PAIR_SCORES`, then a row of 0, float32
+      `[P + 1, 4]`.
+    stems: what is learnt of the stems of words.
     fertility: ln n(links | word) of source and target words, float32 `[V, 4]`.
     stop: whether a word is among the most frequent, per side, bool `[V]`.
     spelling: a number per word, equal for equal spelling on both sides, int32
@@ -91,6 +59,8 @@ class Evidence:
   parameters: dict[str, dict[str, contract.Parameters]]
   link_probability: np.ndarray
   association: np.ndarray
+  pair_scores: np.ndarray
+  stems: StemEvidence
   fertility: tuple[np.ndarray, np.ndarray]
   stop: tuple[np.ndarray, np.ndarray]
   spelling: tuple[np.ndarray, np.ndarray]
@@ -104,6 +74,7 @@ def learn(
   *,
   source_words: Sequence[str] = (),
   target_words: Sequence[str] = (),
+  dictionary: Sequence[tuple[str, str]] = (),
   iterations: int = 5,
   symmetrization: str = "grow-diag-final-and",
   mesh: Mesh | None = None,
@@ -114,8 +85,11 @@ def learn(
   Args:
     source: word ids per line.
     target: word ids per line.
-    source_words: the word of each source id, for equal spelling; may be empty.
+    source_words: the word of each source id, for stems, characters and equal
+      spelling; may be empty.
     target_words: likewise.
+    dictionary: source words with translations, see
+      `word_pieces.read_dictionary`.
     iterations: passes of each model; the HMM has as many of Model 1 before.
     symmetrization: of the HMM's links, which link probabilities, fertilities
       and rules are counted on.
@@ -136,16 +110,34 @@ def learn(
   )
   counts = _joint_counts(source, target)
   sizes = (found.table.source_size, found.table.target_size)
+  words = (source_words, target_words)
+  options = {"iterations": iterations, "mesh": mesh, "report": report}
+  numbers = (
+    word_pieces.number_stems(source_words, sizes[0]),
+    word_pieces.number_stems(target_words, sizes[1]),
+  )
+  stop = _frequent(source, sizes[0]), _frequent(target, sizes[1])
+  pair_scores = np.concatenate(
+    [
+      word_pieces.piece_scores(source, target, words, found.table, **options),
+      word_pieces.dictionary_scores(
+        dictionary, words, numbers[1], stop[1], found.table
+      ),
+    ],
+    axis=1,
+  )
   return with_links(
     Evidence(
       table=found.table,
-      keys=_pair_keys(found.table.source, found.table.target),
+      keys=pair_keys(found.table.source, found.table.target),
       configs=configs,
       parameters=parameters,
       link_probability=counts.astype(np.float32),
       association=_association(found.table, counts, source, target),
       fertility=(np.zeros((1, 1)), np.zeros((1, 1))),
-      stop=(_frequent(source, sizes[0]), _frequent(target, sizes[1])),
+      pair_scores=np.pad(pair_scores, ((0, 1), (0, 0))),
+      stems=word_pieces.learn_stems(source, target, numbers, **options),
+      stop=stop,
       spelling=_spelling(source_words, target_words, sizes),
       links=linked,
       ratio=len(target.flat) / max(len(source.flat), 1),
@@ -181,7 +173,7 @@ def with_links(
   flat = links.flat.reshape(-1, 2)
   first = source.flat[source.offsets[row] + flat[:, 0]]
   second = target.flat[target.offsets[row] + flat[:, 1]]
-  place = np.searchsorted(evidence.keys, _pair_keys(first, second))
+  place = np.searchsorted(evidence.keys, pair_keys(first, second))
   linked = np.bincount(place, minlength=len(evidence.keys))
   share = np.maximum(linked - _DISCOUNT, 0.0) / np.maximum(counts, 1)
   return dataclasses.replace(
@@ -193,10 +185,6 @@ def with_links(
       _fertility(target, links, 1, evidence.table.target_size),
     ),
   )
-
-
-def _pair_keys(source, target) -> np.ndarray:
-  return (np.asarray(source, np.int64) << 32) | np.asarray(target, np.int64)
 
 
 def _fertility(text: Ragged, links: Ragged, side: int, size: int) -> np.ndarray:
@@ -289,279 +277,5 @@ def _association(table, counts, source, target) -> np.ndarray:
 def _sentences_with(text: Ragged, size: int) -> np.ndarray:
   """How many lines have each word, int64 `[size]`."""
   row = np.repeat(np.arange(len(text)), text.lengths)
-  keys = np.unique(_pair_keys(text.flat, row))
+  keys = np.unique(pair_keys(text.flat, row))
   return np.bincount(keys >> 32, minlength=size).astype(np.int64)
-
-
-# --- batches ------------------------------------------------------------------
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Matrices:
-  """Features of a batch on the device, source x target.
-
-  Attributes:
-    link: float32 `[B, W, W, L]`.
-    source: float32 `[B, W, 4, S]`.
-    target: float32 `[B, W, 4, S]`.
-    model1: Model 1's p(target | source), float32 `[B, W, W]`.
-    posterior: mean of the HMM's two posteriors, float32 `[B, W, W]`.
-    source_length: int32 `[B]`.
-    target_length: int32 `[B]`.
-  """
-
-  link: jax.Array
-  source: jax.Array
-  target: jax.Array
-  model1: jax.Array
-  posterior: jax.Array
-  source_length: jax.Array
-  target_length: jax.Array
-
-
-def batches(
-  evidence: Evidence, source: Ragged, target: Ragged, rows: np.ndarray
-) -> Iterator[tuple[np.ndarray, Matrices]]:
-  """Yields features of sentence pairs, grouped by length into few shapes.
-
-  Args:
-    evidence: learnt on a bitext that has all their word pairs.
-    source: word ids per line.
-    target: word ids per line.
-    rows: lines, with words on both sides.
-
-  Yields:
-    Lines `[N]`, and their features; `N <= B`, the rest is padding.
-  """
-  constants = _constants(evidence)
-  longest = np.maximum(source.lengths[rows], target.lengths[rows])
-  widths = np.array([ragged.bucket(max(8, size)) for size in longest.tolist()])
-  for width in np.unique(widths).tolist():
-    own = rows[widths == width]
-    size = max(1, _CELLS // (width * width))
-    for start in range(0, len(own), size):
-      lines = own[start : start + size]
-      yield (
-        lines,
-        _matrices(evidence, constants, source, target, lines, width, size),
-      )
-
-
-def _constants(evidence: Evidence):
-  """Arrays that all batches look up, on the device."""
-  columns = np.stack(
-    [
-      np.maximum(evidence.parameters[model][side].pairs, np.log(_FLOOR))
-      for model in MODELS
-      for side in em.DIRECTIONS
-    ]
-    + [evidence.link_probability, evidence.association],
-    axis=1,
-  )
-  pad = lambda array: np.concatenate([array, array[:1]])
-  return jax.tree.map(
-    jnp.asarray,
-    {
-      "columns": columns.astype(np.float32),
-      "fertility": tuple(map(pad, evidence.fertility)),
-      "stop": tuple(map(pad, evidence.stop)),
-      "spelling": tuple(map(pad, evidence.spelling)),
-      "parameters": {
-        model: {
-          side: dataclasses.replace(
-            evidence.parameters[model][side],
-            model=evidence.parameters[model][side].model
-            if model == "hmm"
-            else {},
-          )
-          for side in em.DIRECTIONS
-        }
-        for model in MODELS[1:]
-      },
-    },
-  )
-
-
-def _matrices(evidence, constants, source, target, lines, width, size):
-  """Pads some lines and computes their features."""
-  table = evidence.table
-  blank = size - len(lines)
-  sides, lengths = [], []
-  for text, fill in ((source, table.source_size), (target, table.target_size)):
-    words, _ = ragged.pad(ragged.select(text, lines), width=width, fill=fill)
-    sides.append(
-      np.pad(words.astype(np.int32), ((0, blank), (0, 0)), constant_values=fill)
-    )
-    lengths.append(np.pad(text.lengths[lines].astype(np.int32), (0, blank)))
-  inside = (sides[0] < table.source_size)[:, :, None] & (
-    sides[1] < table.target_size
-  )[:, None, :]
-  keys = _pair_keys(sides[0][:, :, None], sides[1][:, None, :])[inside]
-  pairs = np.full(inside.shape, len(table), np.int32)
-  pairs[inside] = np.searchsorted(evidence.keys, keys)
-  # The diagonal model's partition sums are those of the batch's own sizes.
-  own = {
-    side: registry.find("diagonal").initialise(
-      contract.Sizes(
-        generated=np.maximum(lengths[given], 1).astype(np.int64),
-        conditioning=np.maximum(lengths[1 - given], 1).astype(np.int64),
-        count=np.ones(size, np.int64),
-        width=width,
-      ),
-      dataclasses.replace(
-        evidence.configs["diagonal"],
-        tension=float(evidence.parameters["diagonal"][side].model["tension"]),
-      ),
-    )
-    for side, given in (("forward", 1), ("backward", 0))
-  }
-  null = tuple(evidence.configs[model].null_probability for model in MODELS[1:])
-  batch = contract.Batch(
-    pairs=np.moveaxis(pairs, 0, -1)[None],
-    source=sides[0].T[None],
-    target=sides[1].T[None],
-    source_length=lengths[0][None],
-    target_length=lengths[1][None],
-    size=np.arange(size, dtype=np.int32)[None],
-  )
-  return _features(constants, batch, own, null=null)
-
-
-@functools.partial(jax.jit, static_argnames="null")
-def _features(constants, batch, own, *, null):
-  """Computes `Matrices`; arrays of the engine have sentence pairs last."""
-  n, m = batch.source_length[0], batch.target_length[0]
-  posteriors, nulls = {}, {}
-  for model, share in zip(MODELS[1:], null, strict=True):
-    config = registry.default_config(model, null_probability=share)
-    for side in em.DIRECTIONS:
-      grid = contract.seen_from(batch, direction=side)
-      grid = jax.tree.map(lambda leaf: leaf[0], grid)
-      parameters = constants["parameters"][model][side]
-      size = parameters.null.shape[0] - 1
-      grid = dataclasses.replace(grid, words=jnp.minimum(grid.words, size))
-      if model == "diagonal":
-        parameters = dataclasses.replace(parameters, model=own[side])
-      found = registry.find(model).expectation(parameters, grid, config)
-      links = found.links if side == "backward" else found.links.swapaxes(0, 1)
-      posteriors[model, side] = jnp.moveaxis(links, -1, 0)
-      nulls[model, side] = found.null.T
-  pairs = jnp.moveaxis(batch.pairs[0], -1, 0)
-  columns = constants["columns"][pairs]
-  real = pairs < len(constants["columns"]) - 1
-  words = batch.source[0].T, batch.target[0].T
-  one = posteriors["hmm", "forward"]
-  two = posteriors["hmm", "backward"]
-  mean = 0.5 * (one + two)
-  stops = _looked_up(constants["stop"], words)
-  same = [_looked_up(constants["spelling"], words)[side] for side in range(2)]
-  distance = jnp.abs(
-    _relative(n, pairs.shape[1])[:, :, None]
-    - _relative(m, pairs.shape[1])[:, None, :]
-  )
-  both = stops[0][:, :, None] & stops[1][:, None, :]
-  either = stops[0][:, :, None] ^ stops[1][:, None, :]
-  score = jnp.where(real, columns[..., -1], -jnp.inf)
-  link = jnp.concatenate(
-    [
-      columns[..., :6],
-      jnp.log(jnp.stack(list(posteriors.values()), -1) + _FLOOR),
-      jnp.stack(
-        [
-          jnp.sqrt(one * two),
-          mean,
-          _neighbours(mean),
-          columns[..., 6],
-          _rank(score, 2),
-          _rank(score, 1),
-          distance,
-          both,
-          either,
-          same[0][:, :, None] == same[1][:, None, :],
-          real,
-        ],
-        -1,
-      ),
-    ],
-    -1,
-  )
-  sides = []
-  for side, direction in ((0, "backward"), (1, "forward")):
-    fertility = _looked_up(constants["fertility"], words)[side]
-    sides.append(
-      _word_features(fertility, stops[side], nulls["hmm", direction])
-    )
-  return Matrices(
-    link=jnp.where(real[..., None], link, 0.0),
-    source=sides[0],
-    target=sides[1],
-    model1=jnp.where(real, jnp.exp(columns[..., 0]), 0.0),
-    posterior=jnp.where(real, mean, 0.0),
-    source_length=n,
-    target_length=m,
-  )
-
-
-def _looked_up(tables, words):
-  """Values of the words of both sides; padding looks up the last row."""
-  return [
-    table[jnp.minimum(own, len(table) - 1)]
-    for table, own in zip(tables, words, strict=True)
-  ]
-
-
-def _relative(length, width):
-  """Positions over lengths, `[B, W]`."""
-  return (jnp.arange(width) + 0.5) / jnp.maximum(length, 1)[:, None]
-
-
-def _neighbours(posterior):
-  """Mean of the values above left and below right of each cell."""
-  padded = jnp.pad(posterior, ((0, 0), (1, 1), (1, 1)))
-  return 0.5 * (padded[:, :-2, :-2] + padded[:, 2:, 2:])
-
-
-def _rank(score, axis):
-  """How many cells of its line along `axis` are higher, at most `_RANKS`."""
-  higher = jnp.expand_dims(score, axis) > jnp.expand_dims(score, axis + 1)
-  return jnp.minimum(higher.sum(axis + 1), _RANKS).astype(jnp.float32)
-
-
-def _word_features(fertility, stop, null):
-  """`WORD_FEATURES` by number of links, `[B, W, 4, S]`."""
-  number = jnp.arange(FERTILITIES)
-  none = jnp.broadcast_to(number == 0, fertility.shape)
-  return jnp.stack(
-    [
-      fertility,
-      none,
-      none & stop[..., None],
-      jnp.where(none, jnp.log(null + _FLOOR)[..., None], 0.0),
-      jnp.broadcast_to(number > 1, fertility.shape),
-    ],
-    -1,
-  ).astype(jnp.float32)
-
-
-def arrays(matrices: Matrices, number: int) -> FeatureArrays:
-  """Returns the features of the first sentence pairs of a batch on the host.
-
-  Args:
-    matrices: the batch.
-    number: how many pairs are no padding.
-  """
-  n = np.asarray(matrices.source_length)[:number].astype(np.int64)
-  m = np.asarray(matrices.target_length)[:number].astype(np.int64)
-  width = matrices.link.shape[1]
-  rows = np.arange(width) < n[:, None]
-  columns = np.arange(width) < m[:, None]
-  cells = rows[:, :, None] & columns[:, None, :]
-  return FeatureArrays(
-    link=np.asarray(matrices.link)[:number][cells],
-    source=np.asarray(matrices.source)[:number][rows],
-    target=np.asarray(matrices.target)[:number][columns],
-    cell_offsets=row_offsets(n * m),
-    source_offsets=row_offsets(n),
-    target_offsets=row_offsets(m),
-  )

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jaxmt import hypergraph
-from jaxmt.align.itg import evidence as evidence_lib
-from jaxmt.align.itg import parse, pruning, rules, terminals
+from jaxmt.align.itg import link_features, parse, pruning, rules, terminals
 from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.parse import ItgForest
 from jaxmt.align.itg.pruning import Pruner
@@ -23,9 +22,9 @@ from jaxmt.text.ragged import Ragged
 
 KINDS = ("w", "p", "h", "hp")
 FEATURES = (
-  *evidence_lib.LINK_FEATURES,
-  *(f"source {name}" for name in evidence_lib.WORD_FEATURES),
-  *(f"target {name}" for name in evidence_lib.WORD_FEATURES),
+  *link_features.LINK_FEATURES,
+  *(f"source {name}" for name in link_features.WORD_FEATURES),
+  *(f"target {name}" for name in link_features.WORD_FEATURES),
   *terminals.RULE_FEATURES,
   *terminals.TREE_FEATURES,
 )
@@ -119,7 +118,7 @@ class Batch:
   parsed: ItgForest
   table: np.ndarray
   rows: np.ndarray
-  matrices: evidence_lib.Matrices
+  matrices: link_features.Matrices
 
   def scores(self, weights: np.ndarray) -> np.ndarray:
     """Returns the score of each edge, float64 `[E]`."""
@@ -144,7 +143,7 @@ def forests(
     target: word ids per line.
     lines: int64, from `parseable`.
   """
-  groups = evidence_lib.batches(model.evidence, source, target, lines)
+  groups = link_features.batches(model.evidence, source, target, lines)
   for own, matrices in groups:
     chart = pruning.prune(matrices, len(own), model.pruner)
     cores = rules.match(
@@ -154,7 +153,7 @@ def forests(
       model.rules,
     )
     parsed = parse.parse(chart, cores)
-    arrays = evidence_lib.arrays(matrices, len(own))
+    arrays = link_features.arrays(matrices, len(own))
     yield Batch(
       lines=own,
       parsed=parsed,

@@ -24,7 +24,7 @@ from jax import Array
 
 from jaxmt.align.itg import bispans
 from jaxmt.align.itg.bispans import BiSpans
-from jaxmt.align.itg.evidence import Matrices
+from jaxmt.align.itg.link_features import Matrices
 from jaxmt.text.ragged import Ragged, row_offsets
 
 FEATURES = (

@@ -14,6 +14,7 @@ from jaxmt.align import (
   symmetrize,
   tree_symmetrize,
 )
+from jaxmt.align.itg import word_pieces
 from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
@@ -42,6 +43,8 @@ class AlignStageConfig:
     teacher: of the neural aligner: "hmm", "diagonal" or "itg".
     epochs: of its network.
     gold: prefix of hand-aligned pairs (PREFIX.SRC, PREFIX.en, PREFIX.align).
+    dictionary: source words with translations (WORD TAB A/B C/...), a feature
+      of ITG; "" for none.
     kind: of ITG, "w", "p", "h" or "hp".
     training: how its weights are learnt.
     pruner: which bi-spans it looks at.
@@ -57,6 +60,7 @@ class AlignStageConfig:
   teacher: str = "hmm"
   epochs: int = 5
   gold: str = ""
+  dictionary: str = ""
   kind: str = "hp"
   training: str = "softmax"
   pruner: str = "dpdi"
@@ -129,7 +133,10 @@ def input_paths(config: AlignStageConfig) -> dict[str, str]:
     raise InputError("config key 'align.gold' is empty: ITG learns from it")
   names = ("gold_source", "gold_target", "gold_links")
   paths = supervised_alignment.gold_paths(config.gold)
-  return dict(zip(names, paths, strict=True))
+  named = dict(zip(names, paths, strict=True))
+  if config.dictionary:
+    named["dictionary"] = config.dictionary
+  return named
 
 
 def align(config: AlignStageConfig, *, corpus: Corpus, **paths: str) -> Links:
@@ -214,11 +221,15 @@ def _symmetrized(
 
 def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
   """Trains an ITG aligner on hand-aligned pairs, and links with it."""
+  entries = []
+  if config.dictionary:
+    entries = word_pieces.read_dictionary(config.dictionary)
   found = supervised_alignment.align_itg(
     corpus.train_source,
     corpus.train_target,
     supervised_alignment.read_gold(config.gold),
     _itg_config(config),
+    dictionary=entries,
     iterations=config.iterations,
     rounds=config.emd_rounds,
     decoder=config.decoder,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmt.align import aligner, em, registry
-from jaxmt.align.itg import evidence
+from jaxmt.align.itg import evidence, link_features
 from jaxmt.text import ragged
 from tests.align import bitexts
 
@@ -26,12 +26,12 @@ def learnt():
     iterations=3,
   )
   lines = np.arange(5)
-  ((rows, matrices),) = evidence.batches(found, source, target, lines)
-  return found, rows, matrices, evidence.arrays(matrices, len(rows))
+  ((rows, matrices),) = link_features.batches(found, source, target, lines)
+  return found, rows, matrices, link_features.arrays(matrices, len(rows))
 
 
 def column(name):
-  return evidence.LINK_FEATURES.index(name)
+  return link_features.LINK_FEATURES.index(name)
 
 
 @pytest.mark.parametrize("model", ["hmm", "diagonal"])
@@ -80,7 +80,10 @@ def test_counts_ranks_and_spelling(learnt):
   ]
   expected = (score[:, None, :] > score[:, :, None]).sum(-1)
   np.testing.assert_array_equal(ranks, expected)
-  assert arrays.link.shape == (6 + 1 + 6 + 4 + 9, len(evidence.LINK_FEATURES))
+  assert arrays.link.shape == (
+    6 + 1 + 6 + 4 + 9,
+    len(link_features.LINK_FEATURES),
+  )
   assert np.all(found.link_probability >= 0)
   for table in found.fertility:
     np.testing.assert_allclose(np.exp(table[1:]).sum(1), 1.0, rtol=1e-5)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.align.itg import bispans, evidence, gold_spans, pruning
+from jaxmt.align.itg import bispans, gold_spans, link_features, pruning
 from jaxmt.text.ragged import Ragged
 
 
@@ -40,7 +40,7 @@ def random_matrices(seed, *, lengths=((5, 4), (3, 6)), width=8):
     np.arange(width) < m[:, None]
   )[:, None, :]
   draw = lambda: np.where(inside, rng.random(shape), 0.0).astype(np.float32)
-  return evidence.Matrices(
+  return link_features.Matrices(
     link=jnp.zeros((*shape, 1)),
     source=jnp.zeros((*shape[:2], 4, 1)),
     target=jnp.zeros((*shape[:2], 4, 1)),
