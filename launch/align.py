@@ -100,6 +100,11 @@ _KIND = flags.DEFINE_enum(
   itg_model.KINDS,
   "ITG of word pairs (w), with phrase pairs (p), hierarchical pairs (h), both",
 )
+_BLOCKS = flags.DEFINE_bool(
+  "blocks",
+  True,
+  "ITG may link one or two words with up to four neighbours without a rule",
+)
 _TRAINING = flags.DEFINE_enum(
   "training", "softmax", itg_training.methods(), "how ITG weights are learnt"
 )
@@ -282,6 +287,7 @@ def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
       method=_TRAINING.value,
       pruner=_PRUNER.value,
       beam=_BEAM.value,
+      blocks=_BLOCKS.value,
     ),
     dictionary=entries,
     iterations=_ITERATIONS.value,

@@ -148,6 +148,8 @@ def _itg_config(name: str) -> tuple[itg_training.ItgConfig, int, str]:
 def _links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
   """Links of the test pairs by one system; others may have links, too."""
   first, _, method = name.partition(":")
+  if name == "hmm":
+    return learnt.links, {}
   if name == "neural":
     config = NeuralConfig(
       seed=_SEED.value,

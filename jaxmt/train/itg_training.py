@@ -85,6 +85,8 @@ class ItgConfig:
     restarts: of MERT.
     steps: of L-BFGS, for losses.
     l2: strength of the pull towards 0, for losses.
+    blocks: whether one or two words may be linked with up to four neighbouring
+      words without a rule (kinds with phrase pairs).
     max_words: on a side of a rule.
     max_span: source words of a rule with its gap.
   """
@@ -103,6 +105,7 @@ class ItgConfig:
   restarts: int = 8
   steps: int = 60
   l2: float = 0.01
+  blocks: bool = True
   max_words: int = 3
   max_span: int = 10
 
@@ -192,6 +195,7 @@ def train(
     source,
     target,
     config.kind,
+    blocks=config.blocks,
     max_words=config.max_words,
     max_span=config.max_span,
   )

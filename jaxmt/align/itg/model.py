@@ -55,7 +55,9 @@ def start_weights() -> np.ndarray:
   return np.array([_START.get(name, 0.0) for name in FEATURES])
 
 
-def rule_options(kind: str, **options: int) -> RuleOptions:
+def rule_options(
+  kind: str, *, blocks: bool = False, **options: int
+) -> RuleOptions:
   """Returns which rules a kind of ITG has.
 
   Raises:
@@ -63,7 +65,12 @@ def rule_options(kind: str, **options: int) -> RuleOptions:
   """
   if kind not in KINDS:
     raise ValueError(f"kind '{kind}' is none of {', '.join(KINDS)}")
-  return RuleOptions(phrases="p" in kind, hierarchical="h" in kind, **options)
+  return RuleOptions(
+    phrases="p" in kind,
+    hierarchical="h" in kind,
+    blocks=blocks and "p" in kind,
+    **options,
+  )
 
 
 def collect_rules(
@@ -72,6 +79,7 @@ def collect_rules(
   target: Ragged,
   kind: str,
   *,
+  blocks: bool = False,
   chunk: int = 10_000,
   **options: int,
 ) -> RuleTable:
@@ -82,10 +90,11 @@ def collect_rules(
     source: word ids per line.
     target: word ids per line.
     kind: one of `KINDS`.
+    blocks: whether links of neighbouring words need no rule, see `rules`.
     chunk: lines of one map step.
     **options: of `RuleOptions`.
   """
-  chosen = rule_options(kind, **options)
+  chosen = rule_options(kind, blocks=blocks, **options)
   if kind == "w":
     return rules.empty()
   parts = []

@@ -7,6 +7,12 @@ consistent pair itself and lies between words on at least one side. (With the
 gap at an edge of both sides, a rule would be two neighbours, which the grammar
 has already.) The links of a rule are those it is seen with most often.
 
+With `blocks`, one or two neighbouring words may be linked with each of up to
+four, whether or not the table has the pair: an addition for texts where links
+of several words are frequent and the simpler aligner misses most of them. A
+block with the words and links of a rule of the table is that rule, so that no
+alignment has two derivations because of it.
+
 A rule is known by 64-bit hashes of its sides, so a table of millions takes some
 dozens of bytes each and matching is a search in sorted numbers. Two rules of
 one hash would share counts; at 10^7 rules the chance of one such pair is about
@@ -25,6 +31,13 @@ from jaxmt.text.ragged import Ragged
 MOST_WORDS = 4  # on a side: 16 cells of links fit a mask
 _GAP = 0x7FFFFFFF  # stands for the gap among words
 KINDS = ("phrases", "hierarchical")
+# Blocks: source and target words, all linked with one another.
+SHAPES = tuple(
+  (words, others)
+  for words in range(1, MOST_WORDS + 1)
+  for others in range(1, MOST_WORDS + 1)
+  if min(words, others) <= 2 and words + others > 2
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,12 +47,14 @@ class RuleOptions:
   Attributes:
     phrases: whether to collect phrase pairs (P).
     hierarchical: whether to collect pairs with a gap (H).
+    blocks: whether blocks may be linked that the table does not have.
     max_words: on either side, gap aside, at most `MOST_WORDS`.
     max_span: source words of a hierarchical pair, its gap included.
   """
 
   phrases: bool = True
   hierarchical: bool = True
+  blocks: bool = False
   max_words: int = 3
   max_span: int = 10
 
@@ -50,17 +65,17 @@ class RuleOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RuleTable:
-  """P rules.
+  """P rules and, with `options.blocks`, `SHAPES` as D more; otherwise D = 0.
 
   Attributes:
     keys: hash of both sides, rising, uint64 `[P]`.
     sources: hashes of source sides, rising, distinct, uint64.
     targets: hashes of target sides, rising, distinct, uint64.
     links: bit `4 p + q`: the p-th source word is linked with the q-th target
-      word, int32 `[P]`.
-    count: times seen, int64 `[P]`.
-    forward: ln p(target side | source side), float32 `[P]`.
-    backward: ln p(source side | target side), float32 `[P]`.
+      word, int32 `[P + D]`.
+    count: times seen, 0 of blocks, int64 `[P + D]`.
+    forward: ln p(target side | source side), 0 of blocks, float32 `[P + D]`.
+    backward: ln p(source side | target side), likewise.
     options: what was collected.
   """
 
@@ -145,16 +160,26 @@ def table(parts: list[Instances], options: RuleOptions) -> RuleTable:
   )
   by_source = np.bincount(source_of, count, minlength=1)
   by_target = np.bincount(target_of, count, minlength=1)
+  forward = np.log(count / by_source[source_of])
+  backward = np.log(count / by_target[target_of])
+  blocks = np.array([_block(*shape) for shape in SHAPES], np.int32)
+  blocks = blocks if options.blocks else blocks[:0]
+  pad = lambda column: np.pad(column, (0, len(blocks)))
   return RuleTable(
     keys=keys[starts],
     sources=sources,
     targets=targets,
-    links=whole.links[order][starts],
-    count=count,
-    forward=np.log(count / by_source[source_of]).astype(np.float32),
-    backward=np.log(count / by_target[target_of]).astype(np.float32),
+    links=np.append(whole.links[order][starts], blocks).astype(np.int32),
+    count=pad(count),
+    forward=pad(forward).astype(np.float32),
+    backward=pad(backward).astype(np.float32),
     options=options,
   )
+
+
+def _block(words: int, others: int) -> int:
+  """Returns the links of a block; see `RuleTable.links`."""
+  return sum(1 << (4 * p + q) for p in range(words) for q in range(others))
 
 
 def empty() -> RuleTable:
@@ -215,10 +240,20 @@ def match(
     source.offsets,
     np.ascontiguousarray(target.flat, np.int32),
     target.offsets,
-    (rules.keys, rules.sources, rules.targets),
+    (rules.keys, rules.sources, rules.targets, rules.links),
     _limits(rules.options),
+    _shape_rows(rules),
   )
   return Cores(bispan=bispan, rule=rule, gap=gap)
+
+
+def _shape_rows(rules: RuleTable) -> np.ndarray:
+  """Returns the row of each block by its words and others, or -1; `[5, 5]`."""
+  out = np.full((MOST_WORDS + 1, MOST_WORDS + 1), -1, np.int32)
+  if rules.options.blocks:
+    for number, shape in enumerate(SHAPES):
+      out[shape] = len(rules) + number
+  return out
 
 
 # --- kernels ------------------------------------------------------------------
@@ -413,16 +448,24 @@ def _sides(words, known, most, widest, gaps):
 
 @njit
 def _match(
-  spans, offsets, source, source_offsets, target, target_offsets, tables, limits
+  spans,
+  offsets,
+  source,
+  source_offsets,
+  target,
+  target_offsets,
+  tables,
+  limits,
+  shapes,
 ):
   """All places of rules: `(bi-spans, rules, gaps)`."""
   phrases, gaps, most, widest = limits
-  keys, sources, targets = tables
+  keys, sources, targets, links = tables
   bispan = np.empty(1024, np.int64)
   rule = np.empty(1024, np.int32)
   gap = np.empty(1024, np.int64)
   count = 0
-  if len(keys) == 0:
+  if len(keys) == 0 and shapes.max() < 0:
     return bispan[:0], rule[:0], gap[:0]
   for pair in range(len(offsets) - 1):
     words = source[source_offsets[pair] : source_offsets[pair + 1]]
@@ -440,19 +483,25 @@ def _match(
       )
       first, second = triangle(i, k, n), triangle(j, l, m)
       place[first, second] = item
-      if k - i > max(widest, most):
+      if k - i > max(widest, MOST_WORDS):
         continue
-      room = count + (most + 1) ** 4 + 1
+      room = count + (most + 1) ** 4 + 2
       bispan, rule, gap = (
         grown(bispan, room),
         grown(rule, room),
         grown(gap, room),
       )
-      # Without a gap.
+      # Without a gap: of the table, then a block that is not the same.
+      found = -1
       if phrases and own[first, 0, 0] and other[second, 0, 0]:
         found = _find(keys, _pair_key(own[first, 0, 0], other[second, 0, 0]))
         if found >= 0:
           bispan[count], rule[count], gap[count] = item, found, -1
+          count += 1
+      if k - i < len(shapes) and l - j < len(shapes):
+        shape = shapes[k - i, l - j]
+        if shape >= 0 and (found < 0 or links[found] != links[shape]):
+          bispan[count], rule[count], gap[count] = item, shape, -1
           count += 1
       if not gaps or k - i > widest:
         continue

@@ -32,6 +32,7 @@ RULE_FEATURES = (
   "rule seen once",
   "phrase pairs",
   "hierarchical pairs",
+  "blocks",
 )
 TREE_FEATURES = ("straight", "inverted")
 
@@ -84,6 +85,7 @@ def features(
     parsed.places,
     np.ascontiguousarray(rules.links),
     _rule_columns(rules),
+    len(rules),
     arrays.link,
     arrays.source,
     arrays.target,
@@ -100,7 +102,7 @@ def features(
 
 
 def _rule_columns(rules: RuleTable) -> np.ndarray:
-  """The first features of each rule, float32 `[P, 3]`."""
+  """The first features of each rule, float32 `[P + D, 3]`."""
   return np.stack(
     [rules.forward, rules.backward, (rules.count == 1).astype(np.float32)],
     axis=1,
@@ -234,6 +236,7 @@ def _sum_features(
   places,
   masks,
   columns,
+  table_size,
   link,
   source,
   target,
@@ -298,4 +301,5 @@ def _sum_features(
     base = wide + tall + deep
     for c in range(3):
       out[row, base + c] = columns[rule, c]
-    out[row, base + (4 if place[7] >= 0 else 3)] = 1.0
+    kind = 5 if rule >= table_size else 4 if place[7] >= 0 else 3
+    out[row, base + kind] = 1.0

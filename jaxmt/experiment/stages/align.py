@@ -48,6 +48,8 @@ class AlignStageConfig:
     kind: of ITG, "w", "p", "h" or "hp".
     training: how its weights are learnt.
     pruner: which bi-spans it looks at.
+    blocks: whether ITG may link one or two words with up to four neighbouring
+      words without a rule (kinds with phrase pairs).
     beam: target spans for each source span.
     emd_rounds: of semi-supervised training, at most.
     decoder: "viterbi", or "posterior" for all links above `threshold`.
@@ -64,6 +66,7 @@ class AlignStageConfig:
   kind: str = "hp"
   training: str = "softmax"
   pruner: str = "dpdi"
+  blocks: bool = True
   beam: int = 10
   emd_rounds: int = 0
   decoder: str = "viterbi"
@@ -118,6 +121,7 @@ def _itg_config(config: AlignStageConfig) -> ItgConfig:
     method=config.training,
     pruner=config.pruner,
     beam=config.beam,
+    blocks=config.blocks,
   )
 
 

@@ -86,7 +86,8 @@ def expected_features(links, arrays, n, m):
 @pytest.mark.parametrize(("n", "m"), SIZES)
 def test_viterbi_equals_brute_force(n, m):
   arrays = random_arrays(n, m, 10 * n + m)
-  weights = np.random.default_rng(n + m).normal(size=5 + 5 + 2)
+  size = 5 + len(terminals.RULE_FEATURES) + 2
+  weights = np.random.default_rng(n + m).normal(size=size)
   parsed = parse.parse(bispans.every([n], [m]))
   table = terminals.features(parsed, arrays, rules.empty())
   scores = (table @ weights)[terminals.edge_rows(parsed)]
@@ -105,7 +106,7 @@ def test_viterbi_equals_brute_force(n, m):
     values = np.concatenate(
       [
         expected_features(links, arrays, n, m),
-        np.zeros(5),
+        np.zeros(len(terminals.RULE_FEATURES)),
         reference.inversions(order),
       ]
     )
@@ -195,3 +196,39 @@ def test_a_shorter_list_has_a_part_of_the_derivations():
     [4],
   )
   assert 1 <= count(parse.parse(part))[0] < count(parse.parse(chart))[0]
+
+
+def test_blocks_equal_enumeration_with_one_derivation_each():
+  chart = bispans.every([3], [4])
+  words = ragged.from_rows([[5, 6, 7]]), ragged.from_rows([[1, 2, 3, 4]])
+  options = rules.RuleOptions(blocks=True)
+  none = ragged.from_rows([[]])
+  table = rules.table([rules.collect(*words, none, options)], options)
+  assert len(table) == 0 and len(table.links) == len(rules.SHAPES)
+  parsed = parse.parse(chart, rules.match(chart, *words, table))
+  blocks = [
+    (
+      (i, i + a, j, j + b),
+      None,
+      tuple((s, t) for s in range(i, i + a) for t in range(j, j + b)),
+      (a, b),
+    )
+    for a, b in rules.SHAPES
+    if a <= 3
+    for i in range(3 - a + 1)
+    for j in range(4 - b + 1)
+  ]
+  expected = reference.derivations(3, 4, blocks)
+  np.testing.assert_allclose(count(parsed), [len(expected)])
+  assert len({links for links, _ in expected}) == len(expected)
+  lists = hypergraph.kbest(parsed.forest, size=100_000)
+  links = terminals.derivation_links(parsed, table, lists.edges)
+  found = {tuple(map(tuple, links[row].tolist())) for row in range(len(links))}
+  assert found == {links for links, _ in expected}
+  # The feature "blocks" counts them.
+  arrays = random_arrays(3, 4, 0)
+  column = 5 + terminals.RULE_FEATURES.index("blocks")
+  number = terminals.features(parsed, arrays, table)[:, column]
+  rows = terminals.edge_rows(parsed)[lists.edges.flat]
+  used = np.add.reduceat(number[rows], lists.edges.offsets[:-1])
+  assert sorted(used) == sorted(len(names) for _, names in expected)

@@ -128,3 +128,19 @@ def test_matched_rules_reach_links_that_word_pairs_cannot():
     plain.forest, gold[:, 2][terminals.edge_rows(plain)]
   )
   np.testing.assert_array_equal(best.score[plain.forest.roots], [4, 3])
+
+
+def test_a_block_that_is_a_rule_is_matched_once():
+  source, target = ragged.from_rows([[1, 2]]), ragged.from_rows([[3]])
+  links = Ragged(
+    flat=np.array([[0, 0], [1, 0]], np.int32), offsets=np.array([0, 2])
+  )
+  options = rules.RuleOptions(blocks=True)
+  found = rules.table([rules.collect(source, target, links, options)], options)
+  chart = bispans.every([2], [1])
+  matched = rules.match(chart, source, target, found)
+  assert len(found) == 1 and matched.rule.tolist() == [0]
+  other = ragged.from_rows([[1, 4]])
+  assert rules.match(chart, other, target, found).rule.tolist() == [
+    1 + rules.SHAPES.index((2, 1))
+  ]

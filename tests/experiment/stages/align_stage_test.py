@@ -1,6 +1,7 @@
 """The stage that links words, with aligners that need more than text."""
 
 import dataclasses
+import pathlib
 
 import numpy as np
 import pytest
@@ -48,11 +49,15 @@ def test_itg_learns_from_hand_aligned_pairs(setting):
 
 def test_rounds_of_semi_supervised_training(setting):
   corpus, prefix = setting
+  dictionary = f"{prefix}.dictionary"
+  pathlib.Path(dictionary).write_text("1\t11/12 13\n")
   config = align.AlignStageConfig(
-    model="itg", gold=prefix, kind="w", emd_rounds=1
+    model="itg", gold=prefix, kind="w", emd_rounds=1, dictionary=dictionary
   )
   align.check(config)
-  found = align.align(config, corpus=corpus, **align.input_paths(config))
+  paths = align.input_paths(config)
+  assert paths["dictionary"] == dictionary
+  found = align.align(config, corpus=corpus, **paths)
   assert len(found.links) == 40
   assert found.metrics is not None and found.metrics["aer"] < 0.3
 
