@@ -161,7 +161,10 @@ _DECODER = flags.DEFINE_enum(
   "the best alignment, or all links above --threshold",
 )
 _THRESHOLD = flags.DEFINE_float(
-  "threshold", 0.5, "lowest posterior probability of a link"
+  "threshold",
+  None,
+  "lowest posterior probability of a link (0.5; itg: the best one on"
+  " --train_gold)",
 )
 _LEXICON = flags.DEFINE_string(
   "lexicon",
@@ -438,12 +441,16 @@ def _config() -> aligner.AlignConfig | None:
         f"--lexicon_from=model is not for --model={_MODEL.value}"
       )
     registry.default_config(
-      "hmm", iterations=_ITERATIONS.value, threshold=_THRESHOLD.value
+      "hmm", iterations=_ITERATIONS.value, **_given(threshold=_THRESHOLD.value)
     )
     return None
   if _TRAIN_GOLD.value:
     raise InputError("--train_gold is for --model=itg")
-  optional = {"null_probability": _NULL.value, "alpha": _ALPHA.value}
+  optional = _given(
+    null_probability=_NULL.value,
+    alpha=_ALPHA.value,
+    threshold=_THRESHOLD.value,
+  )
   return registry.default_config(
     _MODEL.value,
     iterations=_ITERATIONS.value,
@@ -452,9 +459,13 @@ def _config() -> aligner.AlignConfig | None:
     optimize_tension=_OPTIMIZE.value,
     tension_gradient=_GRADIENT.value,
     decoder=_DECODER.value,
-    threshold=_THRESHOLD.value,
-    **{name: value for name, value in optional.items() if value is not None},
+    **optional,
   )
+
+
+def _given(**values: float | None) -> dict[str, float]:
+  """Returns the values that are not None."""
+  return {name: value for name, value in values.items() if value is not None}
 
 
 def _words(lines: list[str]) -> tuple[Ragged, list[str]]:

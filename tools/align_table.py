@@ -9,7 +9,8 @@ the others on the links of --train_gold, and scores the pairs of --test_gold. A
 system is the name of a simpler aligner, with the way to combine its directions
 if it is not --symmetrize (hmm:intersect), "neural", or KIND[:METHOD[:PRUNER]]
 of ITG, such as hp, hp:mert, w:softmax:tic-tac-toe; "+" after it takes all links
-with a posterior above a half, "*3" before that runs up to three rounds of EMD.
+whose posterior is above what is best on --train_gold, "*3" before that runs up
+to three rounds of EMD.
 --links=DIR keeps the links of the test pairs for `launch/align.py --evaluate`.
 """
 
@@ -177,7 +178,7 @@ def _itg_links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
   """Links of the test pairs by an ITG aligner, and errors of its pruner."""
   config, rounds, decoder = _itg_config(name)
   options = {"seed": _SEED.value, "report": progress.say}
-  more = {}
+  more: dict[str, float] = {}
   if rounds:
     aligner, _, history = supervised_alignment.semi_supervised(
       learnt, text, config, rounds=rounds, **options
@@ -188,9 +189,19 @@ def _itg_links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
       learnt, text.source, text.target, text.gold, config, **options
     )
   errors = itg_training.pruning_errors(aligner, text.source, text.target, gold)
-  links = model.align(
-    aligner, text.source, text.target, lines=gold.lines, decoder=decoder
+  threshold = supervised_alignment.learnt_threshold(
+    aligner, text, text.gold, config, decoder
   )
+  links = model.align(
+    aligner,
+    text.source,
+    text.target,
+    lines=gold.lines,
+    decoder=decoder,
+    threshold=threshold,
+  )
+  if decoder == "posterior":
+    more["threshold"] = round(threshold, 3)
   more |= {
     "per": round(errors["per"], 4),
     "f_bound": round(errors["f_bound"], 4),

@@ -35,7 +35,7 @@ def run() -> list[dict]:
     made = model.ItgModel(
       evidence=learnt,
       pruner=pruning.pruner("dpdi"),
-      rules=model.collect_rules(learnt, source, target, kind),
+      rules=model.collect_rules(learnt, source, target, kind, blocks=True),
       weights=model.start_weights(),
     )
     align = lambda made=made: model.align(made, source, target)

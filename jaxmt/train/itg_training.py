@@ -29,6 +29,7 @@ from jaxmt.align.itg.rules import RuleTable
 from jaxmt.decode import candidate_lists
 from jaxmt.hypergraph import Forest
 from jaxmt.losses import registry as losses
+from jaxmt.metrics import links as metrics
 from jaxmt.text import links as links_lib
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -40,6 +41,7 @@ from jaxmt.tune.lists import mert, owlqn, rank_mert
 from jaxmt.tune.pool import make_pool
 
 METRICS = ("aer", "link-f1")
+_THRESHOLDS = np.arange(0.05, 0.96, 0.025)  # least posteriors that are tried
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -304,6 +306,42 @@ def pruning_errors(
     "f_bound": 2.0 * recall / (1.0 + recall),
     "samples": float(number),
   }
+
+
+def choose_threshold(
+  aligner: ItgModel, source: Ragged, target: Ragged, gold: Gold, metric: str
+) -> float:
+  """Returns the least posterior of a link that scores best on gold links.
+
+  Args:
+    aligner: a trained aligner.
+    source: word ids per line.
+    target: word ids per line.
+    gold: the hand-aligned lines that the threshold is chosen on.
+    metric: one of `METRICS`.
+  """
+  usable = np.isin(gold.lines, model.parseable(source, target))
+  gold = gold.take(np.flatnonzero(usable))
+  where = {line: row for row, line in enumerate(gold.lines.tolist())}
+  counts = np.zeros((len(_THRESHOLDS), 4))
+  for batch in model.forests(aligner, source, target, gold.lines):
+    own = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
+    row, flat, mass = model.link_posteriors(batch, aligner)
+    keys = (row.astype(np.int64) << 40) + (flat[:, 0].astype(np.int64) << 20)
+    keys += flat[:, 1]
+    sure = np.isin(keys, metrics.link_keys(own.sure))
+    possible = np.isin(keys, metrics.link_keys(own.possible))
+    for place, threshold in enumerate(_THRESHOLDS):
+      taken = mass > threshold
+      counts[place] += (
+        taken.sum(),
+        len(own.sure.flat),
+        sure[taken].sum(),
+        possible[taken].sum(),
+      )
+  sign = 1.0 if mert.find_metric(metric).higher_is_better else -1.0
+  scores = [sign * _score(metric, row) for row in counts]
+  return float(_THRESHOLDS[int(np.argmax(scores))])
 
 
 # --- the weights --------------------------------------------------------------

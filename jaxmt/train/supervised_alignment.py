@@ -167,7 +167,7 @@ def align_itg(
   rounds: int = 0,
   heldout: float = 0.2,
   decoder: str = "viterbi",
-  threshold: float = 0.5,
+  threshold: float | None = None,
   seed: int = 0,
   mesh: Mesh | None = None,
   report: Callable[[str], None] = lambda line: None,
@@ -185,7 +185,8 @@ def align_itg(
     rounds: of EMD after the first training, at most.
     heldout: share of hand-aligned pairs that EMD does not train on.
     decoder: "viterbi" or "posterior".
-    threshold: least posterior of a link.
+    threshold: least posterior of a link; None for the one that scores best on
+      the pairs that weights are learnt on.
     seed: of random starts.
     mesh: devices of the simpler aligners; None for all.
     report: takes lines about progress.
@@ -232,7 +233,9 @@ def align_itg(
     text.target,
     lines=lines,
     decoder=decoder,
-    threshold=threshold,
+    threshold=learnt_threshold(
+      aligner, text, text.gold, config, decoder, threshold
+    ),
   )
   return ItgResult(links=ragged.select(links, lines), model=aligner, history=[])
 
@@ -245,7 +248,7 @@ def semi_supervised(
   rounds: int,
   heldout: float = 0.2,
   decoder: str = "viterbi",
-  threshold: float = 0.5,
+  threshold: float | None = None,
   seed: int = 0,
   report: Callable[[str], None] = lambda line: None,
 ) -> tuple[ItgModel, Ragged, list[dict[str, Any]]]:
@@ -260,7 +263,7 @@ def semi_supervised(
     rounds: after the first training, at most.
     heldout: share of hand-aligned pairs that are not trained on.
     decoder: "viterbi" or "posterior".
-    threshold: least posterior of a link.
+    threshold: least posterior of a link; None as in `align_itg`.
     seed: of random starts.
     report: takes lines about progress.
 
@@ -273,13 +276,13 @@ def semi_supervised(
     raise InputError("EMD needs two hand-aligned pairs or more")
   part = text.gold.take(np.arange(number_of_pairs - held))
   judge = text.gold.take(np.arange(number_of_pairs - held, number_of_pairs))
-  link = lambda aligner, lines: model.align(
+  link = lambda aligner, lines, least: model.align(
     aligner,
     text.source,
     text.target,
     lines=lines,
     decoder=decoder,
-    threshold=threshold,
+    threshold=least,
   )
   history: list[dict[str, Any]] = []
   best, start, links = None, None, None
@@ -294,19 +297,36 @@ def semi_supervised(
       start=start,
       report=report,
     )
-    score = _f1(link(aligner, judge.lines), judge)
+    least = learnt_threshold(aligner, text, part, config, decoder, threshold)
+    score = _f1(link(aligner, judge.lines, least), judge)
     history.append({"round": number, "heldout_f1": round(score, 4)})
     report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
     if best is not None and score <= best[0]:
       break
     best, start = (score, aligner), aligner.weights
-    links = link(aligner, None)
+    links = link(aligner, None, least)
     if number < rounds:
       evidence = evidence_lib.with_links(
         evidence, text.source, text.target, links
       )
   assert best is not None and links is not None
   return best[1], links, history
+
+
+def learnt_threshold(
+  aligner: ItgModel,
+  text: Encoded,
+  gold: Gold,
+  config: ItgConfig,
+  decoder: str,
+  threshold: float | None = None,
+) -> float:
+  """Returns the given threshold of posteriors, or the best on gold links."""
+  if threshold is not None or decoder != "posterior":
+    return 0.5 if threshold is None else threshold
+  return itg_training.choose_threshold(
+    aligner, text.source, text.target, gold, config.metric
+  )
 
 
 def _f1(links: Ragged, gold: Gold) -> float:

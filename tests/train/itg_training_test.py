@@ -89,6 +89,20 @@ def test_softmax_beats_the_hmm_and_rules_reach_more(setting):
   assert posterior.aer < baseline.aer
 
 
+def test_threshold_is_the_best_of_those_tried(setting):
+  source, target, _, gold = setting
+  found, _ = trained(setting, kind="hp", steps=5)
+  part = gold.take(np.arange(40))
+  best = itg_training.choose_threshold(found, source, target, part, "aer")
+  options = {"first": 0, "last": 40, "decoder": "posterior"}
+  errors = [
+    score(setting, found, threshold=least, **options).aer
+    for least in (0.05, 0.3, 0.5, 0.7, 0.95)
+  ]
+  own = score(setting, found, threshold=best, **options).aer
+  assert own <= min(errors) < max(errors)
+
+
 @pytest.mark.parametrize("method", ["mert", "structured-hinge"])
 def test_other_methods_lower_the_error(setting, method):
   start = model.start_weights()

@@ -53,7 +53,8 @@ class AlignStageConfig:
     beam: target spans for each source span.
     emd_rounds: of semi-supervised training, at most.
     decoder: "viterbi", or "posterior" for all links above `threshold`.
-    threshold: least posterior of a link.
+    threshold: least posterior of a link; 0 for the one that scores best on the
+      hand-aligned pairs.
   """
 
   model: str = "diagonal"
@@ -70,7 +71,7 @@ class AlignStageConfig:
   beam: int = 10
   emd_rounds: int = 0
   decoder: str = "viterbi"
-  threshold: float = 0.5
+  threshold: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -237,7 +238,7 @@ def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
     iterations=config.iterations,
     rounds=config.emd_rounds,
     decoder=config.decoder,
-    threshold=config.threshold,
+    threshold=config.threshold or None,
     mesh=mesh,
     report=progress.say,
   )
