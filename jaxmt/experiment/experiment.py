@@ -373,6 +373,8 @@ def _inspection(
     inputs[f"decode-{name}"] = own.decode
     if own.theta is not None:
       inputs[f"theta-{name}"] = own.theta
+    if own.learned is not None:
+      inputs[f"learned-{name}"] = own.learned
   return run.stage(
     "inspect",
     inspect_stage.inspect,

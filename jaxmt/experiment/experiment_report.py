@@ -14,7 +14,6 @@ from jaxmt.experiment.outcome import Outcome, SystemArtefacts
 from jaxmt.experiment.pipeline import Run
 from jaxmt.report import layouts, tables
 from jaxmt.text import files
-from jaxmt.train import beam_diagnosis
 
 # Of what tuning or learning of weights measures, what studies may show.
 _TUNING_MEASURES = (
@@ -48,7 +47,10 @@ def publish(run: Run, outcome: Outcome) -> str:
       (f"Language model, order {outcome.config.lm.order}", _lm(outcome)),
       ("Grammar", _grammar(outcome)),
       ("Rule probabilities, by iteration", _training(outcome)),
-      ("Ranks of what is learned from, in percent", _ranks(outcome)),
+      (
+        "Ranks of what is learned from, in percent",
+        report_page.rank_shares(outcome),
+      ),
       ("Tuning, by round", _tuning(outcome)),
       ("Seconds", _seconds(outcome)),
       ("Examples", _examples(outcome, count=3)),
@@ -198,35 +200,6 @@ def _training(outcome: Outcome) -> list[dict[str, Any]]:
     for record in own.history:
       flat = {k: v for k, v in record.items() if not isinstance(v, dict)}
       rows.append({"system": name, **flat})
-  return rows
-
-
-def _ranks(outcome: Outcome) -> list[dict[str, Any]]:
-  """Histograms of the ranks of the parts of chosen derivations, in percent.
-
-  In the training search, and in the plain decoder's beams.
-  """
-  rows = []
-  for name, own in outcome.systems.items():
-    for record in own.history:
-      for kind, label in (("ranks", "training"), ("plain_ranks", "decoder")):
-        counts = record.get(kind)
-        if not counts:
-          continue
-        total = sum(counts.values())
-        shares = {
-          f"rank {bin_name}": f"{100 * counts.get(bin_name, 0) / total:.1f}"
-          for bin_name in beam_diagnosis.BINS
-        }
-        rows.append(
-          {
-            "system": name,
-            "iteration": record["iteration"],
-            "beam of": label,
-            "parts": total,
-            **shares,
-          }
-        )
   return rows
 
 

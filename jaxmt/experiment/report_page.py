@@ -22,6 +22,7 @@ from jaxmt.report import blocks, html, page
 from jaxmt.report.views import AlignmentView
 from jaxmt.runtime import provenance
 from jaxmt.text import links as links_lib
+from jaxmt.train import beam_diagnosis
 
 _CHUNK = 50  # sentences of a block
 _PAGE_BYTES = 4_600_000  # that charts may fill the page to
@@ -60,7 +61,6 @@ def make_page(
     **_data(outcome),
     **_learning(outcome),
     **views,
-    "stories": _stories(outcome, index, views["charts"]),
   }
   parts.insert(0, blocks.plain("report", data))
   return page.page(
@@ -141,6 +141,7 @@ def _inspected(
       index["errors"][number] = one.pop("m")
   parts[0] = blocks.packed("index", _json(index))  # now with search errors
   parts.append(blocks.packed("rules", blocks.joined(list(views.rules))))
+  parts.append(blocks.packed("training", _json(_quotes(views, outcome))))
   for first in range(0, len(sentences), _CHUNK):
     some = [_json(one) for one in sentences[first : first + _CHUNK]]
     name = f"sentences-{first // _CHUNK}"
@@ -190,6 +191,48 @@ def _inspected(
     "moved": views.moved,
     "importance": views.importance,
     "reach": reach,
+  }
+
+
+def rank_shares(outcome: Outcome) -> list[dict[str, Any]]:
+  """Returns how the ranks of parts of chosen derivations spread, in percent.
+
+  In the training search, and in the plain decoder's beams.
+  """
+  rows = []
+  for system, own in outcome.systems.items():
+    for record in own.history:
+      for kind, label in (("ranks", "training"), ("plain_ranks", "decoder")):
+        counts = record.get(kind)
+        if not counts:
+          continue
+        total = sum(counts.values())
+        shares = {
+          f"rank {name}": round(100 * counts.get(name, 0) / total, 1)
+          for name in beam_diagnosis.BINS
+        }
+        rows.append(
+          {
+            "system": system,
+            "iteration": record["iteration"],
+            "beam of": label,
+            "parts": total,
+            **shares,
+          }
+        )
+  return rows
+
+
+def _quotes(views: Inspection, outcome: Outcome) -> dict[str, Any]:
+  """Training pairs that hold rules: their rows by rule, and their texts."""
+  corpus = outcome.corpus.value
+  rows = sorted({row for _, some in views.pairs for row in some})
+  return {
+    "rules": {str(rule): some for rule, some in views.pairs},
+    "texts": {
+      str(row): [corpus.train_source[row], corpus.train_target[row]]
+      for row in rows
+    },
   }
 
 
@@ -352,34 +395,7 @@ def _learning(outcome: Outcome) -> dict[str, Any]:
       for name, own in outcome.systems.items()
       if own.history
     },
+    "trainingRanks": rank_shares(outcome),
     **{name: [] for name in ("searchRows", "ranks", "fill", "beams")},
     **{"moved": [], "importance": [], "beamSeries": {}},
   }
-
-
-def _stories(
-  outcome: Outcome, index: dict[str, Any], charts: Sequence[int]
-) -> list[dict[str, Any]]:
-  """Sentences that tell most: the largest gains and losses."""
-  if len(outcome.systems) < 2 or not charts:
-    return []
-  name = outcome.config.evaluate.metrics[0]
-  kind = registry.find(name)
-  first, *_, last = outcome.systems
-  scores = index["scores"][name]
-  sign = 1 if kind.higher_is_better else -1
-  gain = {n: sign * (scores[last][n] - scores[first][n]) for n in charts}
-  order = sorted(charts, key=lambda n: (-gain[n], n))
-  chosen = [n for n in order[:4] if gain[n] > 0]
-  chosen += [n for n in order[::-1][:2] if gain[n] < 0]
-  label = "BLEU+1" if name == "bleu" else name
-  return [
-    {
-      "sentence": n,
-      "text": (
-        f"{last} {'gains' if gain[n] > 0 else 'loses'} {abs(gain[n]):.1f}"
-        f" {label} against {first}"
-      ),
-    }
-    for n in chosen
-  ]

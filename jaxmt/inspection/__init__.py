@@ -10,4 +10,5 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "phrase_views",
   "search_statistics",
   "searched",
+  "training_evidence",
 )

@@ -1,7 +1,8 @@
 """Derivations as views, scored by several models with the same rules."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -67,15 +68,29 @@ class RuleBook:
     known = self._numbers
     return [known.setdefault(rule, len(known)) for rule in rules.tolist()]
 
-  def views(self, compared: ComparedModels) -> list[RuleView]:
-    """Returns all rules, in the order of their numbers."""
+  def views(
+    self,
+    compared: ComparedModels,
+    uses: Mapping[str, np.ndarray] | None = None,
+  ) -> list[RuleView]:
+    """Returns all rules, in the order of their numbers.
+
+    Args:
+      compared: the models.
+      uses: by system, see `training_evidence.rule_uses`; float64 `[R, 2]`.
+    """
     rules = np.array(list(self._numbers), np.int64)
     values = [static_values(model, rules) for model in compared.models]
     systems = [_sparse(own) for own in values]
-    return [
-      _rule_view(compared, rule, [own[place] for own in systems])
-      for place, rule in enumerate(rules.tolist())
-    ]
+    out = []
+    for place, rule in enumerate(rules.tolist()):
+      view = _rule_view(compared, rule, [own[place] for own in systems])
+      if uses and rule < len(compared.models[0].table):
+        rows = [uses[name][rule] for name in compared.names]
+        known = [None if np.isnan(row).any() else tuple(row) for row in rows]
+        view = dataclasses.replace(view, uses=known)
+      out.append(view)
+    return out
 
 
 def static_values(model: Model, rules: np.ndarray) -> np.ndarray:
@@ -190,6 +205,25 @@ def derivation_views(
     )
     out.append(view if nodes else None)
   return out
+
+
+def joined(
+  before: dict[str, Any] | None, view: DerivationView | None
+) -> dict[str, Any] | None:
+  """Returns a line's derivation so far with that of its next piece."""
+  if view is None or before is None:
+    return before if view is None else view.values()
+  after = view.values()
+  shift = len(before["n"])
+  words = 1 + max([two for _, two in before["w"]], default=-1)
+  for node in after["n"]:
+    node[3] = node[3] + shift if node[3] >= 0 else -1
+  return {
+    "n": before["n"] + after["n"],
+    "g": before["g"] + after["g"],
+    "z": [one + two for one, two in zip(before["z"], after["z"], strict=True)],
+    "w": before["w"] + [[one, two + words] for one, two in after["w"]],
+  }
 
 
 def score(model: Model, source: Source, derivations: Derivations) -> np.ndarray:

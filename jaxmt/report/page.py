@@ -14,10 +14,13 @@ from collections.abc import Sequence
 
 # What components need, in order; pages add their own.
 COMPONENTS = (
-  *("dom.js", "tables.js", "figures.js", "glossary.js", "kbest.js"),
+  *("dom.js", "tables.js", "figures.js", "glossary.js", "diff.js", "kbest.js"),
   *("derivation.js", "chart.js", "graphs.js"),
 )
-REPORT = (*COMPONENTS, "why.js", "sentences.js", "report.js")
+REPORT = (
+  *(*COMPONENTS, "compare.js", "why.js", "sentence.js", "sentences.js"),
+  *("overview.js", "learning.js", "report.js"),
+)
 
 
 @functools.cache

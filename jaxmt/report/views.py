@@ -61,6 +61,8 @@ class RuleView:
     kind: "hiero", "tree", "glue" or "copy".
     count: how often it was seen in training.
     systems: its own features under each of the systems that are compared.
+    uses: for each system (how often what its probabilities are estimated of
+      uses the rule, how often any rule of this source side), or None.
   """
 
   left: str
@@ -70,6 +72,7 @@ class RuleView:
   kind: str = "hiero"
   count: float = 0.0
   systems: Sequence[Pairs] = ()
+  uses: Sequence[tuple[float, float] | None] = ()
 
   def values(self) -> dict[str, Any]:
     """Returns what the component takes."""
@@ -84,6 +87,8 @@ class RuleView:
       out["a"] = list(self.sites)
     if self.count:
       out["c"] = number(self.count, 2)
+    if any(self.uses):
+      out["u"] = [own and [number(n, 2) for n in own] for own in self.uses]
     return out
 
 

@@ -21,6 +21,7 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from tests.reference import tiny_training
 
 SCRIPT = "<script>window.hurt=1</script>"
@@ -107,6 +108,9 @@ def inspected(config, text, grammar, lm, scores, tuned, theta, done):
     values[f"decode-{name}"] = done[name].to_values()
   if theta is not None:
     values["theta-augmented-forest"] = theta.to_values()
+    values["learned-augmented-forest"] = {
+      "counts": np.round(2 * COUNT_UNIT * grammar.table.counts)
+    }
   return inspect_stage.inspect(
     inspect_stage.InspectionConfig(inspect=config.inspect, search=SEARCH),
     corpus=text,
@@ -211,3 +215,8 @@ def page(*, phrases: bool = False) -> str:
   """The report of it."""
   made = outcome(phrases=phrases)
   return report_page.make_page("D", made, experiment_report.comparison(made))
+
+
+def lines() -> list[list[str]]:
+  """The translations of both systems."""
+  return [one.value.test_hypothesis for one in outcome().translations.values()]

@@ -20,7 +20,8 @@ _SWITCHES = (
   "--hide-scrollbars",
   "--window-size=1400,1000",
 )
-PATIENCE = 60  # seconds for anything to appear
+PATIENCE = 180  # seconds for anything to appear, on a machine that is busy
+_STARTS = 3
 
 
 @contextlib.contextmanager
@@ -46,8 +47,9 @@ def opened(folder):
   options.set_capability(
     "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
   )
-  found = webdriver.Chrome(options=options, service=Service(driver))
+  found = _started(webdriver, options, lambda: Service(driver))
   try:
+    found.set_page_load_timeout(PATIENCE)
     found.set_script_timeout(PATIENCE)
     found.get("about:blank")
     for name in ("browser", "performance"):  # of the browser's own first page
@@ -55,6 +57,19 @@ def opened(folder):
     yield found
   finally:
     found.quit()
+
+
+def _started(webdriver, options, service):
+  """A browser; a busy machine may take longer than its driver waits for it."""
+  from selenium.common.exceptions import WebDriverException
+
+  for attempt in range(1, _STARTS + 1):
+    try:
+      return webdriver.Chrome(options=options, service=service())
+    except WebDriverException:
+      if attempt == _STARTS:
+        raise
+  return None
 
 
 def visit(driver, url):
@@ -73,6 +88,17 @@ def wait(driver, script):
       return value
     time.sleep(0.05)
   raise AssertionError(f"never true: {script}; console: {console(driver)}")
+
+
+def wait_texts(driver, selector, *expected):
+  """Waits until the elements of a selector have these texts, in order."""
+  texts = json.dumps(expected)
+  wait(
+    driver,
+    f"const texts = [...document.querySelectorAll({json.dumps(selector)})]"
+    f".map((e) => e.textContent); return JSON.stringify(texts) ==="
+    f" JSON.stringify({texts})",
+  )
 
 
 def click(driver, selector):

@@ -106,7 +106,7 @@ def test_a_derivation_marks_what_is_pointed_at(driver):
     HURT,
   ]
   browser.hover(driver, "#derivation .node .node .rule")
-  assert text(driver, "#derivation .w.hot") == ["haus", "house"]
+  browser.wait_texts(driver, "#derivation .w.hot", "haus", "house")
 
 
 def test_graphs_mark_the_best_path_and_wrong_arcs(driver):

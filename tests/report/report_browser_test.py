@@ -121,14 +121,14 @@ def test_keys_walk_through_sections_and_sentences(driver, address):
   driver.find_element(By.CSS_SELECTOR, ".list").send_keys(Keys.ARROW_DOWN)
   browser.wait(driver, f"return location.hash !== '{first}'")
   body.send_keys("/")
-  focus = driver.execute_script("return document.activeElement.id")
-  assert focus == "filter-text"
+  browser.wait(driver, "return document.activeElement.id === 'filter-text'")
 
 
 def test_pointing_at_a_rule_marks_its_words_everywhere(driver, address):
   show(driver, address, 1)
   assert not texts(driver, ".w.hot")
   browser.hover(driver, ".derivation .node[data-span='4-5'] .rule")
+  browser.wait(driver, "return document.querySelector('.w.hot')")
   marked = texts(driver, ".derivation .words:first-child .w.hot")
   # In the derivation pointed at, and in the others.
   assert len(marked) >= 2 and set(marked) == {"alt"}
@@ -171,10 +171,21 @@ def test_a_rule_opens_its_features(driver, address):
 
 def test_the_page_says_why_a_translation_changed(driver, address):
   show(driver, address, 3)
-  story = " ".join(texts(driver, ".why ol li"))
-  assert "primary scores the translation of primary higher" in story
-  assert "rule probabilities" in story and "weights" in story
-  assert story.startswith("In short: ")
+  (verdict,) = texts(driver, ".why .verdict")
+  assert verdict.startswith("What turned the choice: ")
+  story = " ".join(texts(driver, ".why ul li"))
+  assert "primary prefers its own translation by" in story
+  assert "augmented-forest prefers its own translation by" in story
+  # Two times two scores: old and new probabilities and weights.
+  cases = texts(driver, ".why .cases tbody td")
+  assert len(cases) == 4
+  assert cases[0].startswith("primary's by") and "(primary)" in cases[0]
+  assert cases[3].startswith("augmented-forest's by")
+  # The rule whose probability training lowered, and where training saw it.
+  (moved,) = texts(driver, ".why .moved")
+  assert moved.startswith("das X0 haus → that X0 house in primary's")
+  assert "0.500 → 0.184" in moved
+  assert "das ist ein haus ‖ that is a house" in moved
   browser.click(driver, ".why details summary")
   assert "log probability of the target words" in " ".join(
     texts(driver, ".why details dd")
@@ -182,18 +193,50 @@ def test_the_page_says_why_a_translation_changed(driver, address):
   assert texts(driver, ".why table tbody td:first-child")
 
 
+def test_the_overview_says_what_turned_the_translations(driver, address):
+  browser.visit(driver, f"{address}#overview")
+  browser.wait(driver, "return document.querySelector('#turned table')")
+  counts = [int(one) for one in texts(driver, "#turned td:nth-child(3)")]
+  lines = list(zip(*tiny_report.lines(), strict=True))
+  assert sum(counts) == sum(one != two for one, two in lines)
+  first = texts(driver, "#turned li a")[0]
+  browser.click(driver, "#turned li a")
+  browser.wait(
+    driver,
+    "return document.querySelector('#sentence h2')?.textContent.toLowerCase()"
+    f" === '{first}'",
+  )
+
+
+def test_sentences_are_filtered_by_what_turned_them(driver, address):
+  browser.visit(driver, f"{address}#sentences")
+  counts = []
+  for kind in range(7):
+    driver.execute_script(
+      "document.getElementById('sentence-count').textContent = '';"
+      "const m = document.getElementById('cause');"
+      f"m.selectedIndex = {kind}; m.dispatchEvent(new Event('change'))"
+    )
+    text = browser.wait(
+      driver,
+      "return document.getElementById('sentence-count').textContent",
+    )
+    counts.append(int(text.split()[0]))
+  lines = list(zip(*tiny_report.lines(), strict=True))
+  assert counts[0] == len(lines)
+  assert sum(counts[1:]) == sum(one != two for one, two in lines)
+
+
 def test_a_cell_shows_its_beam(driver, address):
   show(driver, address, 1)
   browser.click(driver, ".chart .cell[data-cell='0-1-0']")
-  rows = texts(driver, ".chart .panel tbody td:last-child")
-  assert "the" in rows
-  heads = texts(driver, ".chart .panel h3")
-  assert heads == ["Cell 0–1: das"]
+  browser.wait_texts(driver, ".chart .panel h3", "Cell 0–1: das")
+  assert "the" in texts(driver, ".chart .panel tbody td:last-child")
   from selenium.webdriver.common.action_chains import ActionChains
   from selenium.webdriver.common.keys import Keys
 
   ActionChains(driver).send_keys(Keys.ARROW_RIGHT).perform()
-  assert texts(driver, ".chart .panel h3") == ["Cell 1–2: kleine"]
+  browser.wait_texts(driver, ".chart .panel h3", "Cell 1–2: kleine")
 
 
 def test_a_slider_ranks_the_list_anew(driver, address):
@@ -231,6 +274,13 @@ def test_strange_text_is_shown_and_stays_in_its_place(driver, address, number):
 
 def test_it_prints(driver, address):
   browser.visit(driver, address)
+  driver.execute_script("document.body.dataset.theme = 'dark'")
+  driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+  colour = driver.execute_script(
+    "return getComputedStyle(document.body).backgroundColor"
+  )
+  driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+  assert colour == "rgb(255, 255, 255)"  # paper is white, whatever the theme
   made = driver.execute_cdp_cmd("Page.printToPDF", {})
   assert len(made["data"]) > 10_000
 

@@ -8,7 +8,7 @@ translations changed most, and a sample for statistics.
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,14 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
+from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.inspection import (
   chart_views,
   derivation_views,
   list_views,
   phrase_views,
   search_statistics,
+  training_evidence,
 )
 from jaxmt.inspection import searched as searching
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
@@ -62,6 +64,8 @@ class InspectConfig:
       `jaxmt.parse.head_rules.RULES`; empty to show none.
     beams: other beams to decode some of the sample with, for search errors.
     moved: rules to show that gained, and that lost probability.
+    pairs: training pairs to quote for a rule at most.
+    quoted: training pairs to quote from, the first ones.
   """
 
   changed: int = 60
@@ -74,6 +78,8 @@ class InspectConfig:
   head_rules: str = "chinese"
   beams: tuple[int, ...] = (10, 60)
   moved: int = 10
+  pairs: int = 2
+  quoted: int = 20000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -110,6 +116,8 @@ class Inspection(Record):
     beams: search errors of other beams on the sample, see `search_report`.
     moved: for each trained system, rules that gained and lost most.
     importance: for each system, how much each feature decides.
+    pairs: [rule, rows of the training pairs that hold its sides] for rules that
+      only some of a sentence's derivations use.
     metrics: numbers of sentences.
   """
 
@@ -122,17 +130,18 @@ class Inspection(Record):
   beams: list[dict[str, Any]]
   moved: list[dict[str, Any]]
   importance: list[dict[str, Any]]
+  pairs: list[Any]
   metrics: dict[str, Any]
 
 
 def check(config: InspectConfig) -> None:
   """Raises `ValueError`, naming the field, for sizes that make no sense."""
-  for name in ("changed", "sample", "words", "pruned", "moved"):
+  for name in ("changed", "sample", "words", "pruned", "moved", "quoted"):
     if getattr(config, name) < 0:
       raise ValueError(f"{name} must not be negative")
   if config.head_rules and config.head_rules not in head_rules.RULES:
     raise ValueError(f"head_rules is none of {', '.join(head_rules.RULES)}")
-  for name in ("nbest", "hypotheses", "options"):
+  for name in ("nbest", "hypotheses", "options", "pairs"):
     if getattr(config, name) < 1:
       raise ValueError(f"{name} must be at least 1")
   if any(beam < 1 for beam in config.beams):
@@ -150,6 +159,8 @@ class _Part:
     references: of each piece its first reference, empty for a part of a line.
     trees: trees of the lines, or None.
     derivations: of each system, and of the reference.
+    uses: of rules in training, see `training_evidence.rule_uses`.
+    training: source and target lines of the training pairs.
   """
 
   config: InspectionConfig
@@ -158,6 +169,8 @@ class _Part:
   references: list[str]
   trees: list[str] | None
   derivations: Mapping[str, Derivations]
+  uses: Mapping[str, np.ndarray]
+  training: tuple[Sequence[str], Sequence[str]]
 
 
 def inspect(
@@ -177,8 +190,9 @@ def inspect(
     grammar: the rules.
     lm: the language model.
     scores: of the test part, the systems in their order.
-    **systems: values of `Tuned`, `Translations` and, if it has one, `Theta` of
-      each system, named "tuned-S", "decode-S" and "theta-S".
+    **systems: values of `Tuned`, `Translations` and, if it has them, `Theta`
+      and `LearnedTheta` of each system, named "tuned-S", "decode-S", "theta-S"
+      and "learned-S".
   """
   names = [n.removeprefix("tuned-") for n in systems if n.startswith("tuned-")]
   pieces = decode.cut(corpus.test_source)
@@ -197,10 +211,14 @@ def inspect(
     built.append(model)
   source = translate_lib.piece_source(built[0], pieces, spans)
   compared = ComparedModels(names=names, models=built, source=source)
-  known = {}
+  known, counts = {}, {}
   for name in names:
     own = Translations.from_values(systems[f"decode-{name}"])
     known[name] = _derivations(own)
+    counts[name] = grammar.table.counts
+    if f"learned-{name}" in systems:
+      trained = np.asarray(systems[f"learned-{name}"]["counts"])
+      counts[name] = trained / COUNT_UNIT
   part = _Part(
     config=config,
     compared=compared,
@@ -208,6 +226,10 @@ def inspect(
     references=_piece_references(corpus.test_references, pieces),
     trees=corpus.test_trees,
     derivations=known,
+    uses=training_evidence.rule_uses(
+      grammar.table, counts, lines=corpus.test_source
+    ),
+    training=(corpus.train_source, corpus.train_target),
   )
   thetas = {
     name: Theta.from_values(systems[f"theta-{name}"])
@@ -301,11 +323,12 @@ def _inspect(
   for piece in np.flatnonzero(flags.any(1)).tolist():
     sentences[pieces.row[piece]]["m"] = flags[piece].astype(int).tolist()
   beams = sorted({search.beam, *settings.beams}) if settings.beams else []
+  rules = book.views(compared, part.uses)
   return Inspection(
     systems=list(compared.names),
     features=list(compared.models[0].feature_names),
     weights=[[round(x, 6) for x in row] for row in compared.weights.tolist()],
-    rules=[_json(view.values()) for view in book.views(compared)],
+    rules=[_json(view.values()) for view in rules],
     sentences=[_json(one) for one in sentences],
     search=rows,
     beams=search_statistics.beam_errors(
@@ -316,6 +339,13 @@ def _inspect(
     ),
     moved=moved,
     importance=search_statistics.importance(searched),
+    pairs=training_evidence.pairs(
+      rules,
+      [[own and own["n"] for own in one["d"]] for one in sentences],
+      *part.training,
+      number=settings.pairs,
+      limit=settings.quoted,
+    ),
     metrics={
       "sentences": len(sentences),
       "searched": len(chosen),
@@ -347,7 +377,8 @@ def _sentences(
       if name == _REFERENCE and view is not None:
         out[row]["r"] = view.values()
       elif name != _REFERENCE:
-        out[row]["d"][place] = _joined(out[row]["d"][place], view)
+        before = out[row]["d"][place]
+        out[row]["d"][place] = derivation_views.joined(before, view)
   if part.trees is not None:
     parsed = trees.parse_trees(part.trees)
     for row, sentence in enumerate(out):
@@ -371,23 +402,6 @@ def _add_dependencies(
     view = list_views.dependency_view(bank, place)
     _, heads, labels = view.trees[0]
     sentences[row]["h"] = [list(view.tags), list(heads), list(labels)]
-
-
-def _joined(before: dict[str, Any] | None, view) -> dict[str, Any] | None:
-  """The derivation of a line so far, and that of its next piece."""
-  if view is None or before is None:
-    return before if view is None else view.values()
-  after = view.values()
-  shift = len(before["n"])
-  words = 1 + max([two for _, two in before["w"]], default=-1)
-  for node in after["n"]:
-    node[3] = node[3] + shift if node[3] >= 0 else -1
-  return {
-    "n": before["n"] + after["n"],
-    "g": before["g"] + after["g"],
-    "z": [one + two for one, two in zip(before["z"], after["z"], strict=True)],
-    "w": before["w"] + [[one, two + words] for one, two in after["w"]],
-  }
 
 
 def _choose(part: _Part, scores: Scores) -> tuple[np.ndarray, np.ndarray]:

@@ -197,15 +197,19 @@ jaxmt.chart = (source, chart, followed = []) => {
     { class: "chart" },
     controls,
     summary,
-    h("div", { class: "chart-cells" }, drawing),
     h(
       "p",
       { class: "small faint" },
       chart.stacks
         ? "A square is a stack: hypotheses that cover that many source words, ranked by their score and the future cost of the other words. Rings follow a derivation: green parts are in their stack, red dashed ones fell out."
-        : "A square is a span of the source: rows are lengths, the lowest are single words, the row on top holds what glue has joined from the left. Rings follow a derivation: green parts are in the beam, red dashed ones fell out.",
+        : "A square is a span of the source: rows are lengths, the lowest are single words, the row on top holds what glue has joined from the left. Strong colour is a full beam, or a good score. Rings follow a derivation: green parts are in the beam, red dashed ones fell out.",
     ),
-    panel,
+    h(
+      "div",
+      { class: "chart-columns" },
+      h("div", { class: "chart-cells" }, drawing),
+      panel,
+    ),
   );
 };
 

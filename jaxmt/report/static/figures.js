@@ -31,7 +31,8 @@ jaxmt.legend = (names, first = 0) =>
     ),
   );
 
-// Lines through points: series = {name: [[x, y], ...]}.
+// Lines through points: series = {name: [[x, y], ...]}; with `zero` the axis
+// begins at 0.
 jaxmt.lines = (series, options = {}) => {
   const { svg } = jaxmt;
   const [width, height, left, bottom] = [
@@ -56,6 +57,7 @@ jaxmt.lines = (series, options = {}) => {
     Math.min(...ys),
     Math.max(...ys),
   ];
+  if (options.zero) y0 = Math.min(y0, 0);
   if (y0 === y1) [y0, y1] = [y0 - 1, y1 + 1];
   if (x0 === x1) [x0, x1] = [x0 - 1, x1 + 1];
   const px = (x) => left + ((x - x0) / (x1 - x0)) * (width - left - 14);
@@ -230,5 +232,5 @@ jaxmt.histogram = (samples, options = {}) => {
       ((options.share ? 100 : 1) * count) / total,
     ]);
   }
-  return jaxmt.lines(series, { legend: true, ...options });
+  return jaxmt.lines(series, { legend: true, zero: true, ...options });
 };

@@ -142,42 +142,5 @@ jaxmt.kbest = (features, weights, list, reference = "") => {
   );
 };
 
-// Words of a line, those that its longest common subsequence with a reference
-// lacks marked, and on request the words of the reference that it misses.
-jaxmt.diff = (line, reference, missing = false) => {
-  const [one, two] = [jaxmt.words(line), jaxmt.words(reference)];
-  const width = two.length + 1;
-  const best = new Uint16Array((one.length + 1) * width);
-  for (let i = one.length - 1; i >= 0; i--)
-    for (let j = two.length - 1; j >= 0; j--)
-      best[i * width + j] =
-        one[i] === two[j]
-          ? best[(i + 1) * width + j + 1] + 1
-          : Math.max(best[(i + 1) * width + j], best[i * width + j + 1]);
-  const out = [];
-  let [i, j] = [0, 0];
-  while (i < one.length || j < two.length) {
-    if (i < one.length && j < two.length && one[i] === two[j]) {
-      out.push(jaxmt.h("span", { class: "word-same" }, one[i++]));
-      j++;
-    } else if (
-      i < one.length &&
-      (j === two.length || best[(i + 1) * width + j] >= best[i * width + j + 1])
-    )
-      out.push(jaxmt.h("span", { class: "word-extra" }, one[i++]));
-    else {
-      if (missing) out.push(jaxmt.h("span", { class: "word-missing" }, two[j]));
-      j++;
-    }
-  }
-  if (!one.length && !out.length)
-    return jaxmt.h("span", { class: "faint" }, "(empty)");
-  return jaxmt.h(
-    "bdi",
-    {},
-    out.flatMap((word, place) => [place ? " " : "", word]),
-  );
-};
-
 jaxmt.components.kbest = (data) =>
   jaxmt.kbest(data.features, data.weights, data.list, data.reference ?? "");

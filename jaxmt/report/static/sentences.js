@@ -1,4 +1,4 @@
-// The sentence browser: all test sentences, sorted and filtered; one in detail.
+// The sentence browser: all test sentences, sorted and filtered.
 "use strict";
 
 jaxmt.sentences = async (data) => {
@@ -15,6 +15,7 @@ jaxmt.sentences = async (data) => {
     unknown: false,
     error: false,
     charts: false,
+    cause: 0,
     text: "",
     least: 0,
     most: Infinity,
@@ -46,6 +47,15 @@ jaxmt.sentences = async (data) => {
     ["number", (n) => -n],
   ];
   const charts = new Set(data.charts);
+  const kinds = Object.keys(jaxmt.causes);
+  let causes = null; // of all sentences, once somebody asks
+  const findCauses = async () => {
+    const both = [state.one, state.two];
+    if (!state.cause) return;
+    causes = both.every((n) => n < data.systems.length)
+      ? await jaxmt.allCauses(data, index, ...both)
+      : null;
+  };
   const wrong = (n) =>
     [state.one, state.two].some((system) => index.errors[n]?.[system]);
   const matches = (n) =>
@@ -55,6 +65,7 @@ jaxmt.sentences = async (data) => {
     (!state.unknown || index.unknown[n] > 0) &&
     (!state.error || wrong(n)) &&
     (!state.charts || charts.has(n)) &&
+    (!state.cause || causes?.[n] === kinds[state.cause - 1]) &&
     index.length[n] >= state.least &&
     index.length[n] <= state.most &&
     (!state.text || texts[n].includes(state.text));
@@ -159,7 +170,8 @@ jaxmt.sentences = async (data) => {
       ],
     );
   });
-  const again = () => {
+  const again = async () => {
+    await findCauses();
     refresh();
     if (state.chosen >= 0) choose(state.chosen);
   };
@@ -262,6 +274,19 @@ jaxmt.sentences = async (data) => {
         },
         "⇅",
       ),
+      data.systems.length > 1
+        ? jaxmt.menu(
+            "turned by",
+            ["anything", ...kinds],
+            0,
+            async (place) => {
+              state.cause = place;
+              await findCauses();
+              refresh();
+            },
+            { id: "cause" },
+          )
+        : null,
     ),
     h(
       "div",
@@ -288,250 +313,4 @@ jaxmt.sentences = async (data) => {
   box.first = () => shown[0] ?? -1;
   box.focusSearch = () => search.focus();
   return box;
-};
-
-// One sentence in detail: texts, why the translation changed, derivations side
-// by side, charts, lists, parse.
-jaxmt.sentence = async (data, index, n, one, two) => {
-  const { h } = jaxmt;
-  const reference = index.references[n][0] ?? "";
-  const outputs = data.outputs;
-  const value = (name) =>
-    data.metrics
-      .map(
-        (metric) =>
-          `${metric.label} ${jaxmt.number(index.scores[metric.name][name][n], 1)}`,
-      )
-      .join(", ");
-  const texts = h(
-    "dl",
-    { class: "texts" },
-    h("dt", {}, "source"),
-    h(
-      "dd",
-      { dir: "auto", class: "source-text" },
-      jaxmt
-        .words(index.source[n])
-        .flatMap((word, place) => [
-          place ? " " : "",
-          index.unknown[n] && index.unknownWords.includes(word)
-            ? h(
-                "span",
-                { class: "word-missing", title: "not in the training data" },
-                word,
-              )
-            : word,
-        ]),
-    ),
-    index.references[n].flatMap((line, place) => [
-      h(
-        "dt",
-        {},
-        index.references[n].length > 1 ? `reference ${place + 1}` : "reference",
-      ),
-      h("dd", { dir: "auto" }, line || "(empty)"),
-    ]),
-    outputs.flatMap((name) => [
-      h("dt", {}, name),
-      h(
-        "dd",
-        { dir: "auto" },
-        jaxmt.diff(index.outputs[name][n], reference),
-        h("span", { class: "small faint" }, `  ${value(name)}`),
-      ),
-    ]),
-  );
-  const parts = [
-    h("h2", {}, `Sentence ${n + 1}`),
-    texts,
-    h(
-      "p",
-      { class: "small faint" },
-      h("span", { class: "word-same" }, "green"),
-      " words are in the reference in this order, ",
-      h("span", { class: "word-extra" }, "red"),
-      " ones are not.",
-    ),
-  ];
-  if (one >= data.systems.length || two >= data.systems.length) {
-    parts.push(
-      h(
-        "p",
-        { class: "faint" },
-        "This system has no derivations; choose two systems that have.",
-      ),
-    );
-    return parts;
-  }
-  const chunk = await jaxmt.block(`sentences-${Math.floor(n / data.chunk)}`);
-  const own = chunk?.[n % data.chunk];
-  if (!own?.d) return parts;
-  const searched = data.charts.includes(n)
-    ? await jaxmt.block(`chart-${n}`)
-    : null;
-  const context = {
-    source: jaxmt.words(index.source[n]),
-    systems: data.systems,
-    features: data.features,
-    weights: data.weights,
-    rules: await jaxmt.block("rules"),
-    trained: Object.keys(data.training),
-  };
-  const [first, second] = [own.d[one], own.d[two]];
-  if (one !== two) {
-    const changed =
-      index.outputs[outputs[one]][n] !== index.outputs[outputs[two]][n];
-    parts.push(
-      h(
-        "h2",
-        {},
-        changed
-          ? `Why ${outputs[two]} translates it differently`
-          : `Both translate it alike; their derivations compared`,
-      ),
-      jaxmt.why(context, first, second, one, two, searched?.[one].ranks[two]),
-    );
-  }
-  parts.push(
-    h("h2", {}, "Derivations"),
-    jaxmt.derivations(data, context, own, searched, one, two),
-  );
-  if (own.why)
-    parts.push(
-      h(
-        "p",
-        { class: "small faint" },
-        `The rules cannot derive the reference: ${own.why}.`,
-      ),
-    );
-  if (searched)
-    parts.push(
-      ...jaxmt.searchViews(data, context, own, searched, one, two, reference),
-    );
-  else
-    parts.push(
-      h(
-        "p",
-        { class: "faint" },
-        "Charts and lists are in this file for the sentences that changed most and for a sample (filter: with chart). For any other sentence: ",
-        h("code", {}, `python launch/serve.py --workdir=${data.workdir}`),
-      ),
-    );
-  if (own.p)
-    parts.push(
-      h("h2", {}, "Source parse"),
-      jaxmt.parse({ words: context.source, nodes: own.p }),
-    );
-  if (own.h)
-    parts.push(
-      h("h2", {}, "Source dependencies"),
-      h(
-        "p",
-        { class: "small faint" },
-        "An arrow leads from a head to its dependent, as the rules for heads of constituents find them.",
-      ),
-      jaxmt.dependency({
-        words: context.source,
-        tags: own.h[0],
-        trees: [["heads", own.h[1], own.h[2]]],
-      }),
-    );
-  return parts;
-};
-
-// Two derivations and, if there is one, that of the reference.
-jaxmt.derivations = (data, context, own, searched, one, two) => {
-  const { h } = jaxmt;
-  const good = own.e ? "reference" : "best translation in the lists";
-  const choices = [[data.systems[one], own.d[one], one, one]];
-  if (one !== two) choices.push([data.systems[two], own.d[two], two, two]);
-  if (own.r) choices.push([good, own.r, two, data.systems.length]);
-  const boxes = [];
-  const follow = (begin, end, from) =>
-    boxes.forEach((box) => box !== from && box.highlightSpan?.(begin, end));
-  const columns = choices.map(([name, view, system, place]) => {
-    const ranks = searched?.[system].ranks[place];
-    const box = jaxmt.derivation(context, view, {
-      system,
-      ranks: name === good ? ranks : undefined,
-      onSpan: follow,
-    });
-    boxes.push(box);
-    const scores = view
-      ? data.systems
-          .map((other, n) => `${other} ${jaxmt.number(view.z[n], 2)}`)
-          .join(", ")
-      : "";
-    return h(
-      "div",
-      { class: "panel" },
-      h("h3", {}, name),
-      h("p", { class: "small faint" }, `score: ${scores}`),
-      box,
-    );
-  });
-  return [
-    h(
-      "p",
-      { class: "small faint" },
-      "Point at a rule to see its span in both languages and in the other derivations; click a number for its features.",
-    ),
-    h("div", { class: "columns" }, columns),
-  ];
-};
-
-// Chart explorer and k-best lists of a sentence that was searched again.
-jaxmt.searchViews = (data, context, own, searched, one, two, reference) => {
-  const { h } = jaxmt;
-  const good = own.e ? "reference" : "best translation in the lists";
-  const names = [...data.systems, good];
-  const chart = h("div", {});
-  const list = h("div", {});
-  const lattice = h("div", {});
-  const phrases = Boolean(searched[two].lattice);
-  const draw = (system) => {
-    const { chart: cells, kbest, ranks } = searched[system];
-    if (phrases) jaxmt.show(lattice, jaxmt.lattice(searched[system].lattice));
-    const followed = names
-      .map((name, place) => ({ name, parts: ranks[place] }))
-      .filter(({ parts }) => parts.length)
-      .reverse();
-    jaxmt.show(chart, jaxmt.chart(context.source, cells, followed));
-    jaxmt.show(
-      list,
-      jaxmt.kbest(data.features, data.weights[system], kbest, reference),
-    );
-  };
-  draw(two);
-  const pair = one === two ? [one] : [one, two];
-  const pick = () =>
-    jaxmt.choice(
-      "system",
-      pair.map((n) => data.systems[n]),
-      pair.length - 1,
-      (place) => draw(pair[place]),
-    );
-  return [
-    h("h2", {}, phrases ? "Search: the stacks" : "Search: the chart"),
-    pick(),
-    chart,
-    phrases
-      ? [
-          h("h2", {}, "Phrase lattice"),
-          h(
-            "p",
-            { class: "small faint" },
-            "Phrases that hypotheses in the stacks have used, over the source words; thick: those of the best translation. Point at one to see how much the best translation with it is behind.",
-          ),
-          lattice,
-        ]
-      : null,
-    h("h2", {}, "The best translations"),
-    h(
-      "p",
-      { class: "small faint" },
-      "Move a weight and the list is ranked anew; nothing is searched anew.",
-    ),
-    list,
-  ];
 };

@@ -41,7 +41,11 @@ jaxmt.table = (rows, options = {}) => {
         "tr",
         {},
         columns.map((name, place) =>
-          h("th", { class: numeric[place] ? "number" : null }, name),
+          h(
+            "th",
+            { class: numeric[place] ? "number" : null },
+            name.replaceAll("_", " "),
+          ),
         ),
       ),
     ),

@@ -1,187 +1,211 @@
-// Why one derivation won: the score difference of two derivations, by feature
-// and by rule, under two systems.
+// Why one derivation won: what turned the choice, which rules training moved
+// and where it saw them, and the score difference by feature and by rule.
 "use strict";
-
-// Numbers of a comparison. `one` and `two` are derivations, found by the systems
-// `first` and `second`. Weights of the second system are scaled so that their
-// absolute values sum to the first's: that changes no decision, and differences
-// can then be compared.
-jaxmt.compare = (context, one, two, first, second) => {
-  const size = (weights) =>
-    weights.reduce((sum, w) => sum + Math.abs(w), 0) || 1;
-  const before = context.weights[first];
-  const scale = size(before) / size(context.weights[second]);
-  const after = context.weights[second].map((w) => w * scale);
-  const differ = (system) => {
-    const [a, b] = [
-      jaxmt.totals(context, one, system),
-      jaxmt.totals(context, two, system),
-    ];
-    return b.map((value, place) => value - a[place]);
-  };
-  const [old, fresh] = [differ(first), differ(second)];
-  const rows = context.features.map((name, place) => ({
-    name,
-    old: old[place],
-    fresh: fresh[place],
-    before: old[place] * before[place],
-    after: fresh[place] * after[place],
-    probabilities: (fresh[place] - old[place]) * before[place],
-    weights: fresh[place] * (after[place] - before[place]),
-    newWeights: old[place] * after[place],
-  }));
-  const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
-  // Features that the page has no values of (sparse ones) are the rest.
-  const restBefore = two.z[first] - one.z[first] - sum("before");
-  const restAfter = (two.z[second] - one.z[second]) * scale - sum("after");
-  const other = Math.abs(restBefore) + Math.abs(restAfter) > 0.02;
-  if (other)
-    rows.push({
-      name: "other features",
-      old: null,
-      fresh: null,
-      before: restBefore,
-      after: restAfter,
-      probabilities: 0,
-      weights: restAfter - restBefore,
-      newWeights: restAfter,
-    });
-  return {
-    rows,
-    before: sum("before"),
-    after: sum("after"),
-    probabilities: sum("probabilities"),
-    weights: sum("weights"),
-    newWeights: sum("newWeights"), // with the old rule probabilities
-    newProbabilities: sum("before") + sum("probabilities"), // with old weights
-    scale,
-  };
-};
-
-// The rules that only one of two derivations uses.
-jaxmt.ruleDifference = (context, one, two) => {
-  const count = (view) => {
-    const found = new Map();
-    for (const [rule] of view.n) found.set(rule, (found.get(rule) ?? 0) + 1);
-    return found;
-  };
-  const [a, b] = [count(one), count(two)];
-  const out = [];
-  for (const rule of new Set([...a.keys(), ...b.keys()])) {
-    const times = (b.get(rule) ?? 0) - (a.get(rule) ?? 0);
-    if (times) out.push({ rule: context.rules[rule], times });
-  }
-  return out;
-};
-
-// p(rule | source side) of a rule under a system; null for glue and copies.
-jaxmt.chance = (context, rule, system) => {
-  const place = context.features.indexOf("rule_given_source");
-  if (place < 0 || rule.k === "glue" || rule.k === "copy") return null;
-  const found = (rule.v[system] ?? []).find(([name]) => name === place);
-  return Math.exp(found ? found[1] : 0);
-};
-
-// The rule of the second derivation that gained most, and the rule of the first
-// that lost most, in sentences.
-jaxmt.movedRules = (context, one, two, first, second, names) => {
-  const moved = jaxmt
-    .ruleDifference(context, one, two)
-    .map(({ rule, times }) => {
-      const old = jaxmt.chance(context, rule, first);
-      const fresh = jaxmt.chance(context, rule, second);
-      return { rule, times, old, fresh, change: fresh - old };
-    })
-    .filter(({ old }) => old !== null);
-  const tell = ({ rule, old, fresh }, verb, name) =>
-    `Of the rules that only ${name}'s translation uses, “${jaxmt.rulePlain(rule)}” ${verb} most: p(rule | source side) from ${old.toFixed(3)} to ${fresh.toFixed(3)}.`;
-  const gained = moved
-    .filter(({ times, change }) => times > 0 && change > 0.001)
-    .sort((a, b) => b.change - a.change);
-  const lost = moved
-    .filter(({ times, change }) => times < 0 && change < -0.001)
-    .sort((a, b) => a.change - b.change);
-  return [
-    ...gained.slice(0, 1).map((one) => tell(one, "gained", names[1])),
-    ...lost.slice(0, 1).map((one) => tell(one, "lost", names[0])),
-  ];
-};
 
 // Names of the features that speak most for the second derivation (sign 1) or
 // for the first (sign -1), as "name 1.20".
-jaxmt.chief = (rows, key, sign, number = 3) =>
-  rows
+jaxmt.chief = (rows, key, sign, number = 3) => {
+  const most = rows
     .filter((row) => row[key] * sign > 0.005)
     .sort((one, two) => Math.abs(two[key]) - Math.abs(one[key]))
-    .slice(0, number)
-    .map((row) => `${row.name} ${Math.abs(row[key]).toFixed(2)}`)
-    .join(", ");
-
-// Whether rule probabilities or weights changed the choice, in one sentence.
-jaxmt.inShort = (found, [one, two]) => {
-  const { before, after, newWeights, newProbabilities } = found;
-  if (before > 1e-3)
-    return `In short: the search. ${one}'s own model prefers ${two}'s translation, but its beam had lost it.`;
-  if (after < -1e-3)
-    return `In short: the search. ${two}'s model still prefers ${one}'s translation, but its beam lost it.`;
-  if (Math.abs(found.probabilities) < 1e-3)
-    return "In short: the new weights. The rule probabilities of both derivations are the same.";
-  const [rules, weights] = [newProbabilities > 0, newWeights > 0];
-  const alone =
-    rules && weights
-      ? "either the new rule probabilities or the new weights. Each alone would have turned it."
-      : rules
-        ? "the new rule probabilities. With the old weights they would have turned it, too; the new weights alone would not."
-        : weights
-          ? "the new weights. With the old rule probabilities they would have turned it, too; the new rule probabilities alone would not."
-          : "both. Neither the new rule probabilities nor the new weights alone would have turned it.";
-  return `In short: ${alone}`;
+    .slice(0, number);
+  if (!most.length) return ["nothing above 0.01"];
+  return most.flatMap((row, place) => [
+    place ? ", " : "",
+    jaxmt.feature(row.name),
+    ` ${Math.abs(row[key]).toFixed(2)}`,
+  ]);
 };
 
-// The story in sentences. `parts` are the ranks of the second derivation in the
-// first system's search, or undefined.
+// The answer in one line.
+jaxmt.inShort = (found) => {
+  const [label, meaning] = jaxmt.causes[jaxmt.cause(found)];
+  const { h } = jaxmt;
+  return h(
+    "p",
+    { class: "verdict" },
+    "What turned the choice: ",
+    h("b", {}, label),
+    `. ${meaning}`,
+  );
+};
+
+// Who wins with old and new probabilities and weights: two times two scores.
+jaxmt.fourCases = (found, [one, two]) => {
+  const { h } = jaxmt;
+  const cell = (value, own) =>
+    h(
+      "td",
+      { class: value > 0 ? "good" : "bad" },
+      `${value > 0 ? two : one}'s by ${Math.abs(value).toFixed(2)}`,
+      own ? h("span", { class: "small faint" }, ` (${own})`) : null,
+    );
+  const row = (name, values) => h("tr", {}, h("th", {}, name), values);
+  const same = Math.abs(found.probabilities) < 1e-3;
+  return h(
+    "table",
+    { class: "cases" },
+    h("caption", { class: "small faint" }, "Which of the two derivations scores higher?"),
+    h(
+      "thead",
+      {},
+      row("", [h("th", {}, "with the old weights"), h("th", {}, "the new ones")]),
+    ),
+    h(
+      "tbody",
+      {},
+      row(same ? "rule probabilities: no change" : "old rule probabilities", [
+        cell(found.before, one),
+        cell(same ? found.after : found.newWeights, same ? two : ""),
+      ]),
+      same
+        ? null
+        : row("new rule probabilities", [
+            cell(found.newProbabilities, ""),
+            cell(found.after, two),
+          ]),
+    ),
+  );
+};
+
+// The story in sentences, each a list of texts and elements. `parts` are the
+// ranks of the second derivation in the first system's search, or undefined.
 jaxmt.story = (found, names, parts) => {
   const [one, two] = names;
-  const out = [jaxmt.inShort(found, names)];
   const { before, after, rows } = found;
   // Says which translation a system prefers, and which features speak for it.
   const verdict = (system, value, key) => {
     const sign = value > 0 ? 1 : -1;
-    const reasons = jaxmt.chief(rows, key, sign) || "nothing above 0.01";
-    const objections = jaxmt.chief(rows, key, -sign) || "nothing above 0.01";
-    return `${system} scores the translation of ${value > 0 ? two : one} higher by ${Math.abs(value).toFixed(2)}. For it speak ${reasons}; against it ${objections}.`;
+    const winner = value > 0 ? two : one;
+    return [
+      `${system} prefers ${winner === system ? "its own" : `${winner}'s`} translation by ${Math.abs(value).toFixed(2)}. For it speak `,
+      ...jaxmt.chief(rows, key, sign),
+      "; against it ",
+      ...jaxmt.chief(rows, key, -sign),
+      ".",
+    ];
   };
-  out.push(verdict(one, before, "before"));
+  const out = [verdict(one, before, "before"), verdict(two, after, "after")];
   if (before > 1e-3)
-    out.push(
+    out.push([
       `So ${one} made a search error: it likes ${two}'s derivation better than its own, but its beam had lost it.`,
-    );
-  out.push(verdict(two, after, "after"));
+    ]);
   if (after < -1e-3)
-    out.push(
+    out.push([
       `So ${two} made a search error: its beam lost the derivation of ${one}, which it likes better.`,
-    );
-  const shift = after - before;
+    ]);
   if (before <= 0 && after > 0) {
-    const share = (value) => `${jaxmt.signed(value)} of ${jaxmt.signed(shift)}`;
-    out.push(
-      `What turned it: new rule probabilities ${share(found.probabilities)}, most of it through ${jaxmt.chief(rows, "probabilities", Math.sign(found.probabilities)) || "none"}; new weights ${share(found.weights)}, most of it through ${jaxmt.chief(rows, "weights", Math.sign(found.weights)) || "none"}.`,
-    );
+    const share = (name, key) => [
+      `new ${name} ${jaxmt.signed(found[key])}, most of it through `,
+      ...jaxmt.chief(rows, key, Math.sign(found[key])),
+    ];
+    out.push([
+      `Between the two the difference moved by ${jaxmt.signed(after - before)}: `,
+      ...share("rule probabilities", "probabilities"),
+      "; ",
+      ...share("weights", "weights"),
+      ".",
+    ]);
   }
-  if (parts) {
+  if (parts?.length) {
     const lost = parts
       .filter((part) => !part[6])
       .sort((a, b) => a[1] - a[0] - (b[1] - b[0]));
-    if (!lost.length)
-      out.push(
-        `In ${one}'s search every part of ${two}'s derivation stayed in the beam: it lost by score, not by pruning.`,
-      );
-    else
-      out.push(
-        `In ${one}'s search ${two}'s derivation fell out of the beam at ${lost[0][0]}–${lost[0][1]} (${lost.length} of ${parts.length} parts lost).`,
-      );
+    out.push([
+      lost.length
+        ? `In ${one}'s search ${two}'s derivation fell out of the beam at ${lost[0][0]}–${lost[0][1]} (${lost.length} of ${parts.length} parts lost).`
+        : `In ${one}'s search every part of ${two}'s derivation stayed in the beam: it lost by score, not by pruning.`,
+    ]);
   }
   return out;
+};
+
+// The rules whose new probabilities did most for the second derivation, and the
+// one that did most against it, with what training saw of them.
+jaxmt.movedRules = (context, effects, [first, second], names) => {
+  const { h } = jaxmt;
+  const moved = effects.filter(
+    ({ old, effect }) => old !== null && Math.abs(effect) > 0.02,
+  );
+  const chosen = moved.filter(({ effect }) => effect > 0).slice(0, 3);
+  const worst = moved[moved.length - 1];
+  if (worst && worst.effect < 0) chosen.push(worst);
+  if (!chosen.length) return null;
+  return [
+    h("h3", {}, "Rules that training moved here"),
+    chosen.map((one) =>
+      h(
+        "div",
+        { class: "panel moved" },
+        h(
+          "p",
+          {},
+          jaxmt.ruleText(one.rule),
+          h(
+            "span",
+            { class: "small faint" },
+            ` in ${names[one.times > 0 ? 1 : 0]}'s translation`,
+          ),
+        ),
+        h(
+          "p",
+          {},
+          `p(rule | its source side): ${one.old.toFixed(3)} → ${one.fresh.toFixed(3)}. `,
+          "This and its other probabilities move the difference of the scores by ",
+          h(
+            "b",
+            { class: one.effect > 0 ? "good" : "bad" },
+            jaxmt.signed(one.effect),
+          ),
+          `, ${one.effect > 0 ? "for" : "against"} ${names[1]}'s translation.`,
+        ),
+        jaxmt.evidence(context, one, first, second, names),
+      ),
+    ),
+  ];
+};
+
+// What training saw of a rule: counts before and after, and sentence pairs.
+jaxmt.evidence = (context, { number, rule }, first, second, names) => {
+  const { h } = jaxmt;
+  const count = (value) => jaxmt.number(value, 1);
+  const [old, fresh] = [rule.u?.[first], rule.u?.[second]];
+  const words = new Set([...rule.s, ...rule.t]);
+  const marked = (line) =>
+    jaxmt
+      .words(line)
+      .flatMap((word, place) => [
+        place ? " " : "",
+        words.has(word) ? h("span", { class: "word-hot" }, word) : word,
+      ]);
+  const share = Math.round(100 * context.interpolation);
+  const mixed = share
+    ? ` The new probability is ${share} % the old one, ${100 - share} % what these counts give.`
+    : "";
+  const told =
+    context.trained?.includes(names[1]) && old && fresh
+      ? `Extraction met the rule's source side ${count(old[1])} times in the training pairs, ${count(old[0])} of them as this rule. The derivations near the references that training learned from use the source side ${count(fresh[1])} times, ${count(fresh[0])} of them as this rule.${mixed}`
+      : null;
+  const rows = context.training?.rules[number] ?? [];
+  return [
+    told ? h("p", { class: "small" }, told) : null,
+    rows.length
+      ? h(
+          "dl",
+          { class: "texts small" },
+          rows.flatMap((row) => [
+            h("dt", {}, `training pair ${row + 1}`),
+            h(
+              "dd",
+              {},
+              h("bdi", {}, marked(context.training.texts[row][0])),
+              " ‖ ",
+              h("bdi", {}, marked(context.training.texts[row][1])),
+            ),
+          ]),
+        )
+      : null,
+  ];
 };
 
 // Draws the comparison of two derivations.
@@ -189,15 +213,54 @@ jaxmt.why = (context, one, two, first, second, parts) => {
   const { h } = jaxmt;
   if (!one || !two)
     return h("p", { class: "faint" }, "one of the two has no derivation");
-  const found = jaxmt.compare(context, one, two, first, second);
   const names = [context.systems[first], context.systems[second]];
+  const found = jaxmt.compare(context, one, two, first, second);
+  const effects = jaxmt.ruleEffects(
+    context,
+    one,
+    two,
+    first,
+    second,
+    found.scale,
+  );
   const same = JSON.stringify(one.n) === JSON.stringify(two.n);
-  const rows = found.rows.filter(
-    (row) => Math.abs(row.before) > 5e-4 || Math.abs(row.after) > 5e-4,
+  return h(
+    "div",
+    { class: "why" },
+    same
+      ? h("p", { class: "verdict" }, "Both systems chose the same derivation.")
+      : [
+          jaxmt.inShort(found),
+          jaxmt.fourCases(found, names),
+          h(
+            "ul",
+            {},
+            jaxmt.story(found, names, parts).map((line) => h("li", {}, line)),
+          ),
+          jaxmt.movedRules(context, effects, [first, second], names),
+        ],
+    h("h3", {}, "The difference of the scores, by feature"),
+    h(
+      "p",
+      { class: "small faint" },
+      `Score of ${names[1]}'s derivation less that of ${names[0]}'s: green speaks for ${names[1]}'s, red for ${names[0]}'s. Weights of ${names[1]} are scaled by ${found.scale.toFixed(2)}, so that both sets have the same size; that changes no decision.`,
+    ),
+    jaxmt.featureTable(found.rows, names),
+    h("h3", {}, "Rules that only one of them uses"),
+    jaxmt.ruleTable(effects, names),
   );
-  rows.sort(
-    (a, b) => Math.abs(b.after - b.before) - Math.abs(a.after - a.before),
-  );
+};
+
+// The difference by feature under both systems, with bars.
+jaxmt.featureTable = (every, names) => {
+  const { h } = jaxmt;
+  const rows = every
+    .filter(
+      (row) => Math.abs(row.before) > 5e-4 || Math.abs(row.after) > 5e-4,
+    )
+    .sort(
+      (a, b) => Math.abs(b.after - b.before) - Math.abs(a.after - a.before),
+    );
   const most = Math.max(
     ...rows.map((row) => Math.max(Math.abs(row.before), Math.abs(row.after))),
     1e-9,
@@ -215,78 +278,47 @@ jaxmt.why = (context, one, two, first, second, parts) => {
         },
       }),
     );
-  const table = jaxmt.table(
-    rows.map((row) => ({
-      feature: jaxmt.feature(row.name),
-      [`under ${names[0]}`]: bar(row.before),
-      [`under ${names[1]}`]: bar(row.after),
-      "by probabilities": row.probabilities,
-      "by weights": row.weights,
-    })),
-    { digits: 2 },
-  );
-  return h(
-    "div",
-    { class: "why" },
-    same
-      ? h("p", {}, "Both systems chose the same derivation.")
-      : h(
-          "ol",
-          {},
-          [
-            ...jaxmt.story(found, names, parts),
-            ...jaxmt.movedRules(context, one, two, first, second, names),
-          ].map((line) => h("li", {}, line)),
-        ),
+  return [
+    jaxmt.table(
+      rows.map((row) => ({
+        feature: jaxmt.feature(row.name),
+        [`under ${names[0]}`]: bar(row.before),
+        [`under ${names[1]}`]: bar(row.after),
+        "by new probabilities": row.probabilities,
+        "by new weights": row.weights,
+      })),
+      { digits: 2 },
+    ),
+    jaxmt.glossary(rows.map((row) => row.name)),
+  ];
+};
+
+// Rules of one derivation only, with their probability before and after, and
+// what their own features add to the difference.
+jaxmt.ruleTable = (effects, names) => {
+  const { h } = jaxmt;
+  if (!effects.length) return h("p", { class: "faint" }, "none");
+  return [
+    jaxmt.table(
+      [...effects]
+        .sort((a, b) => b.times - a.times || b.effect - a.effect)
+        .map(({ rule, times, old, fresh, before, after, effect }) => ({
+          "used by": names[times > 0 ? 1 : 0],
+          rule: jaxmt.ruleText(rule),
+          kind: rule.k,
+          "times extracted": rule.c ?? 0,
+          [`p under ${names[0]}`]: old,
+          [`p under ${names[1]}`]: fresh,
+          "effect of new probabilities": effect,
+          [`adds under ${names[0]}`]: before,
+          [`adds under ${names[1]}`]: after,
+        })),
+      { digits: 3 },
+    ),
     h(
       "p",
       { class: "small faint" },
-      `Score of ${names[1]}'s derivation less that of ${names[0]}'s, by feature: green speaks for ${names[1]}'s, red for ${names[0]}'s. Weights of ${names[1]} are scaled by ${found.scale.toFixed(2)}, so that both sets have the same size; that changes no decision.`,
+      "p is p(rule | its source side). “Adds” is what the rule's own features add to the difference above; the language model and the match of labels stand there alone.",
     ),
-    table,
-    jaxmt.glossary(rows.map((row) => row.name)),
-    h("h3", {}, "Rules that only one of them uses"),
-    jaxmt.ruleTable(context, one, two, first, second, names),
-    context.trained?.includes(names[1])
-      ? h(
-          "p",
-          { class: "small faint" },
-          `Training raises p(rule | source side) of the rules in the derivations that it learns from; the overview says which these are for ${names[1]}, the section on training which rules moved most. Worth: what a rule's own features add to the score.`,
-        )
-      : null,
-  );
-};
-
-// Rules of one derivation only, with their probability before and after.
-jaxmt.ruleTable = (context, one, two, first, second, names) => {
-  const worth = (rule, system) =>
-    (rule.v[system] ?? []).reduce(
-      (sum, [name, v]) => sum + v * context.weights[system][name],
-      0,
-    );
-  const change = ({ rule, times }) =>
-    Math.sign(times) *
-    (jaxmt.chance(context, rule, second) - jaxmt.chance(context, rule, first));
-  const rows = jaxmt
-    .ruleDifference(context, one, two)
-    .sort(
-      (a, b) =>
-        Math.sign(b.times) - Math.sign(a.times) || change(b) - change(a),
-    )
-    .map(({ rule, times }) => {
-      const row = {
-        "used by": times > 0 ? names[1] : names[0],
-        rule: jaxmt.ruleText(rule),
-        kind: rule.k,
-        "seen in training": rule.c ?? 0,
-      };
-      row[`p(rule | source) ${names[0]}`] = jaxmt.chance(context, rule, first);
-      row[names[1]] = jaxmt.chance(context, rule, second);
-      row[`worth under ${names[0]}`] = worth(rule, first);
-      row[`under ${names[1]}`] = worth(rule, second);
-      return row;
-    });
-  return rows.length
-    ? jaxmt.table(rows, { digits: 3 })
-    : jaxmt.h("p", { class: "faint" }, "none");
+  ];
 };
