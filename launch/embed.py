@@ -163,7 +163,10 @@ def _scorer() -> None:
   """Trains a network that scores rules in sentences."""
   program.check_paths(
     outputs=("output",),
-    inputs=("weights", "input", "references", "dev_input", "dev_references"),
+    inputs=(
+      *("grammar", "lm", "weights", "input", "references"),
+      *("dev_input", "dev_references"),
+    ),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,
@@ -245,6 +248,7 @@ def _topics() -> None:
   program.check_paths(
     outputs=("output",),
     inputs=(
+      "grammar",
       "source",
       "target",
       "documents",

@@ -246,7 +246,15 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output",),
-    inputs=("grammar", "input", "reference", "trees", "lm", "weights"),
+    inputs=(
+      "grammar",
+      "input",
+      "reference",
+      "trees",
+      "lm",
+      "weights",
+      "reordering",
+    ),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,

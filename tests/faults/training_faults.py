@@ -14,8 +14,9 @@ large, and flipped bits in a finished folder. Then the same folder is started
 again, until it has finished. KINDS has the names of the faults; "write" and
 "moment" are the kills. Without a KIND, there are all of them.
 
-Runs are forks of a process that has imported everything but has not started
-JAX. Prints a JSON object: faults by stage and kind, and what went wrong.
+Runs are forks of a process that has imported everything and read the code's
+versions, but has not started JAX. Prints a JSON object: faults by stage and
+kind, and what went wrong.
 """
 
 import collections
@@ -32,10 +33,11 @@ import sys
 import tempfile
 import traceback
 
+import jaxmt
 from configs import quickstart
 from jaxmt.errors import InputError
 from jaxmt.experiment import experiment, pipeline
-from jaxmt.runtime import checkpoint, parallel
+from jaxmt.runtime import checkpoint, parallel, provenance
 from jaxmt.text import files
 
 KINDS = ("write", "moment", "ENOSPC", "EIO", "size", "flip")
@@ -144,6 +146,8 @@ def die_before(name: str) -> None:
 
 def undisturbed(base: pathlib.Path) -> list[str]:
   """Runs the experiment in `base/whole`; returns its stages."""
+  for source in pathlib.Path(jaxmt.__file__).parent.rglob("*.py"):
+    provenance.direct_imports(source)  # which is half the work of a short run
   code, said = in_child(base / "whole")
   if code:
     raise RuntimeError(said)
