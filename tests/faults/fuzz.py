@@ -45,6 +45,7 @@ else:
   instrumented = contextlib.nullcontext()
 with instrumented:
   from jaxmt.errors import InputError
+  from tests import util
   from tests.faults import readers
 
 _TOKENS = [
@@ -161,7 +162,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
   pool = _first_pool(name)
   valid, rng = len(readers.seeds(name)), random.Random(f"{seed} {name}")
   seen, accepted, findings, slowest = set(), 0, [], 0.0
-  with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
+  with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "input")
     for number, data in enumerate(pool[:valid]):
       pathlib.Path(path).write_bytes(data)
@@ -196,11 +197,6 @@ def fuzz(name: str, count: int, seed: int) -> dict:
   }
 
 
-def _scratch() -> str | None:
-  """Memory that looks like a disk, if there is any."""
-  return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
 def guided(name: str, count: int, seed: int, base: str) -> dict:
   """Feeds `count` inputs to a reader, led by what they cover."""
   folder = pathlib.Path(base, name)
@@ -232,7 +228,7 @@ def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
   folder = pathlib.Path(flags[-1])
   for number, data in enumerate(readers.seeds(name)):
     (folder / f"seed{number}").write_bytes(data)
-  path = tempfile.mkdtemp(dir=_scratch()) + "/input"
+  path = tempfile.mkdtemp() + "/input"
   seen: set[str] = set()
   found = {"inputs": 0, "accepted": 0, "endings": 0, "findings": []}
 
@@ -257,6 +253,7 @@ def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
 
 def main(arguments: list[str]) -> None:
   """Runs one of the forms."""
+  tempfile.tempdir = util.fast_folder()
   np.seterr(all="ignore")
   warnings.simplefilter("ignore")
   if arguments[0] == "one":

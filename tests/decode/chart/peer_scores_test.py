@@ -136,5 +136,4 @@ def test_scores_are_those_of_moses_for_hierarchical_rules():
     if same:
       agree += 1
       assert abs(one.score - float(score)) < 2e-3
-  print(agree)
   assert agree >= 50, agree
