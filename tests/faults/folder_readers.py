@@ -266,6 +266,26 @@ def _write_topics(path: str) -> None:
     out.write_lines("topics_words", words)
 
 
+def _write_similarities(path: str) -> None:
+  shapes = {
+    "vectors": (6, 2),
+    "encoder": (4, 2),
+    "encoder_bias": (2,),
+    "decoder": (2, 4),
+    "decoder_bias": (4,),
+    "transform": (2, 2),
+    "transform_bias": (2,),
+  }
+  words = vocabulary.to_lines(vocabulary.build([["a b"]]))
+  with array_folder.open_writer(path) as out:
+    for side in ("source", "target"):
+      for name, shape in shapes.items():
+        array = np.full(shape, 0.5, np.float32)
+        out.append(f"similarity_{side}_{name}", array)
+      out.write_lines(f"similarity_{side}_words", words)
+    out.append("similarity_unit", np.zeros(1, np.int32))
+
+
 def _sentence_models(path: str) -> None:
   for model in sentence_models.read(path):
     if isinstance(model, topic_features.TopicModel):
@@ -434,7 +454,11 @@ READERS: Mapping[str, tuple[Callable[[str], object], list]] = {
   ),
   "scorer": (
     _folder_reader({}, _sentence_models),
-    [_folder_seed(_write_scorer), _folder_seed(_write_topics)],
+    [
+      _folder_seed(_write_scorer),
+      _folder_seed(_write_topics),
+      _folder_seed(_write_similarities),
+    ],
   ),
   "manifest": (
     _manifest,
