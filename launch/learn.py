@@ -163,6 +163,7 @@ def _about(config: LearnConfig, given: dict[str, float] | None) -> dict:
     *(model_flags.DIALECT, model_flags.SPAN, model_flags.BINARIZE),
     *(model_flags.KIND, model_flags.DISTORTION, model_flags.ORIENTATION),
     *(search_flags.BEAM, search_flags.POP, search_flags.TARGETS),
+    search_flags.BACKEND,
   )
   plain = {
     name: list(value) if isinstance(value, tuple) else value
@@ -209,6 +210,7 @@ def _development(given):
   settings = system.SearchStageConfig(
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
+    backend=search_flags.BACKEND.value,
     threads=model_flags.THREADS.value,
   )
   return Development(
@@ -257,6 +259,7 @@ def _task(config: LearnConfig, given: dict[str, float] | None):
     start=start,
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
+    backend=search_flags.BACKEND.value,
     development=_development(given),
     spans=_spans(model_flags.TREES.value, model, lines, _SOURCE.value),
     provenance=origin,
@@ -359,7 +362,7 @@ def main(argv: list[str]) -> None:
   program.check_paths(
     outputs=("output",),
     inputs=(
-      *("grammar", "lm", "weights", "reordering", "source", "target", "trees"),
+      *("grammar", "lm", "weights", "source", "target", "trees"),
       *("dev_source", "dev_references", "dev_trees"),
     ),
   )

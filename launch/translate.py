@@ -245,6 +245,7 @@ def _with_flags(translator: Translator) -> Translator:
   return dataclasses.replace(
     translators.with_limits(translator, **limits),
     **given(search_flags.BEAM, search_flags.POP, _THRESHOLD, _BATCH),
+    backend=search_flags.BACKEND.value,
     max_words=_LONGEST.value,
     threads=_threads(),
     binarize=model_flags.binarizer() or translator.binarize,

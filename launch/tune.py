@@ -395,6 +395,7 @@ def _about(given: Mapping[str, float] | None) -> dict:
       model_flags.DIALECT,
       search_flags.BEAM,
       search_flags.POP,
+      search_flags.BACKEND,
       model_flags.SPAN,
       model_flags.KIND,
       model_flags.DISTORTION,
@@ -451,6 +452,7 @@ def _make_decode(
   settings = system.SearchStageConfig(
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
+    backend=search_flags.BACKEND.value,
     threads=model_flags.THREADS.value or (1 if several else 0),
   )
   spans = None
@@ -578,7 +580,6 @@ def main(argv: list[str]) -> None:
       "trees",
       "references",
       "weights",
-      "reordering",
     ),
   )
   registry.find(_METRIC.value)  # names what is wrong with it

@@ -22,6 +22,7 @@ class Translator:
     pop: candidates scored with the language model per cell.
     threshold: hypotheses this much below the best of a cell are dropped.
     batch_cells: cells searched together.
+    backend: what searches, see `chart.search.SearchConfig`.
     threads: batches at a time; 0 takes one for each core.
     max_words: longer lines are cut into pieces.
     binarize: how trees are made binary, as those of the grammar were
@@ -33,6 +34,7 @@ class Translator:
   pop: int = 200
   threshold: float = float("inf")
   batch_cells: int = 4096
+  backend: str = "auto"
   threads: int = 0
   max_words: int = 250
   binarize: str = ""
@@ -103,6 +105,7 @@ def decode_config(
       beam=translator.beam,
       pop=max(translator.pop, translator.beam),
       forest=forest,
+      backend=translator.backend,
     ),
     threshold=translator.threshold,
     batch_cells=translator.batch_cells,

@@ -61,6 +61,7 @@ class Task:
     start: weights to start from.
     beam: hypotheses per cell.
     pop: candidates scored with the language model per cell.
+    backend: what searches, see `chart.search.SearchConfig`.
     development: judges epochs, without the config's templates; or None.
     spans: constituents of the source sentences, or None.
     provenance: which sentence gave which rule, or None.
@@ -72,6 +73,7 @@ class Task:
   start: Mapping[str, float]
   beam: int = 30
   pop: int = 200
+  backend: str = "auto"
   development: Development | None = None
   spans: Ragged | None = None
   provenance: Provenance | None = None
@@ -123,7 +125,9 @@ def prepare(
     references=task.references,
     forced=forced,
     start=task.start,
-    search=search.make_config(beam=task.beam, pop=task.pop),
+    search=search.make_config(
+      beam=task.beam, pop=task.pop, backend=task.backend
+    ),
     development=developed,
     excluded=excluded,
   )

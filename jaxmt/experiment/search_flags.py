@@ -15,6 +15,13 @@ TARGETS = flags.DEFINE_integer(
   "target sides per source pattern; 20 if not given",
   lower_bound=1,
 )
+BACKEND = flags.DEFINE_enum(
+  "backend",
+  "auto",
+  ("auto", "host", "device"),
+  "what searches charts and stacks: kernels on the host, array programs on"
+  " devices, or kernels where they can",
+)
 DEVICES = flags.DEFINE_integer(
   "devices", 1, "devices to split batches over", lower_bound=1
 )

@@ -17,6 +17,7 @@ an array it was given.
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -77,6 +78,13 @@ class RuleTable:
 
   def __len__(self) -> int:
     return len(self.lhs)
+
+  @functools.cached_property
+  def arities(self) -> np.ndarray:
+    """`arity`, counted once, read-only."""
+    counts = arity(self)
+    counts.flags.writeable = False
+    return counts
 
 
 def make_table(

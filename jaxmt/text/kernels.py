@@ -177,3 +177,46 @@ def offer(heap, items, size, bound, one, two):
   heap[place] = bound
   items[place, 0], items[place, 1] = one, two
   return size
+
+
+@njit
+def push_heap(keys, items, size, key, item):
+  """Puts an item into a heap of `size` items, largest key first.
+
+  Args:
+    keys: `[N]`, changed in place.
+    items: whatever the keys belong to, `[N]`, likewise.
+    size: how many of them are used.
+    key: the new item's.
+    item: the new item.
+
+  Returns:
+    The new size.
+  """
+  place = size
+  while place > 0:
+    parent = (place - 1) >> 1
+    if keys[parent] >= key:
+      break
+    keys[place], items[place] = keys[parent], items[parent]
+    place = parent
+  keys[place], items[place] = key, item
+  return size + 1
+
+
+@njit
+def pop_heap(keys, items, size):
+  """Takes the largest item off a heap of `push_heap`; returns the new size."""
+  size -= 1
+  key, item = keys[size], items[size]
+  place, child = 0, 1
+  while child < size:
+    if child + 1 < size and keys[child + 1] > keys[child]:
+      child += 1
+    if keys[child] <= key:
+      break
+    keys[place], items[place] = keys[child], items[child]
+    place = child
+    child = 2 * place + 1
+  keys[place], items[place] = key, item
+  return size

@@ -22,7 +22,9 @@ CONFIG = SearchConfig(
   widths=(48,),
   tile=8,
   forest=True,
+  backend="device",
 )
+HOST = dataclasses.replace(CONFIG, backend="host")
 
 
 def decoded(seed, *, order=3, arity=2, **options):
@@ -34,16 +36,12 @@ def decoded(seed, *, order=3, arity=2, **options):
   return case, model, result.source, beam_forest.extract(model, result)
 
 
-def decode(case, *, arity, copy="unknown"):
+def decode(case, *, arity, copy="unknown", config=CONFIG):
   """Searches all sentences of a case as one batch: `(model, result)`."""
   model, source = cases.to_model(case, arity=arity, pass_through=copy)
   batch = [np.arange(len(source))]
-  prepared = decoder.prepare(model, source, batch, config=CONFIG)
-  beams = decoder.run_search(
-    prepared,
-    model,
-    config=CONFIG,
-  )
+  prepared = decoder.prepare(model, source, batch, config=config)
+  beams = decoder.run_search(prepared, model, config=config)
   (result,) = decoder.results(batch, prepared, beams)
   return model, result
 
@@ -75,12 +73,21 @@ class Joint:
 
 
 @functools.cache
-def joint(seed, *, order):
-  """Decodes and enumerates `cases.joint_case`, once for all tests."""
+def _enumerated_joint(seed, order):
+  """`cases.joint_case`, all derivations, and how many have five sites."""
   copy = "all" if seed % 2 else "unknown"
   case = cases.joint_case(seed, order=order, copy=copy)
-  model, result = decode(case, arity=5, copy=copy)
   rows = range(len(case.sentences))
+  every = [enumerate_case(case, row, copy=copy) for row in rows]
+  wide = [cases.widest(case, row, copy=copy) for row in rows]
+  return copy, case, every, wide
+
+
+@functools.cache
+def joint(seed, *, order, config=CONFIG):
+  """Decodes and enumerates `cases.joint_case`, once for all tests."""
+  copy, case, every, wide = _enumerated_joint(seed, order)
+  model, result = decode(case, arity=5, copy=copy, config=config)
   return Joint(
     case=case,
     copy=copy,
@@ -88,8 +95,8 @@ def joint(seed, *, order):
     source=result.source,
     best=result.best(),
     made=beam_forest.extract(model, result),
-    every=[enumerate_case(case, row, copy=copy) for row in rows],
-    wide=[cases.widest(case, row, copy=copy) for row in rows],
+    every=every,
+    wide=wide,
   )
 
 

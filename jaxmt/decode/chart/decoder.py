@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.decode import derivation
-from jaxmt.decode.chart import beam_search, reference_inputs
+from jaxmt.decode.chart import beam_search, host_search, reference_inputs
 from jaxmt.decode.chart import chart_layout as charts
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.chart_layout import Chart
@@ -275,6 +275,9 @@ def run_search(
 ) -> list[Beams]:
   """Searches a batch; returns host beams, one for each part.
 
+  On a CPU a host kernel searches where it can (`host_search`), whatever the
+  number of devices is; else the array program does.
+
   Args:
     prepared: the charts.
     model: features and weights.
@@ -285,6 +288,15 @@ def run_search(
     mesh: devices to split the batch over.
     augmentation: extra scores.
   """
+  weights = search_weights(model, threshold)
+  if host_search.on_host(
+    model, config.backend, augmented=augmentation is not None
+  ):
+    one = lambda pair: host_search.search(
+      pair[0], pair[1], model, weights, config
+    )
+    pairs = list(zip(prepared.charts, prepared.matches, strict=True))
+    return list(in_order(one, pairs, threads=len(pairs)))
   numbers = ()
   if augmentation is not None:
     numbers = tuple(map(np.float32, augmentation.parameters))
@@ -292,7 +304,7 @@ def run_search(
   call = searcher(config, model.features, mesh, augmentation)
   common = (
     device_parameters(model) if parameters is None else parameters,
-    search_weights(model, threshold),
+    weights,
   )
   if mesh is None:
     parts = references or [None] * len(prepared.charts)
@@ -407,7 +419,10 @@ def decode(
   if references is not None and len(references) != len(source):
     raise ValueError(f"{len(references)} references, {len(source)} sentences")
   source = rescore_source(model, source)
-  if parameters is None:
+  host = host_search.on_host(
+    model, config.search.backend, augmented=augmentation is not None
+  )
+  if parameters is None and not host:
     parameters = device_parameters(model)
   parts = 1 if mesh is None else mesh.size
   batches = make_batches(

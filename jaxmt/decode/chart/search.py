@@ -14,6 +14,7 @@ Array = jax.Array | np.ndarray
 Scalar = jax.Array | np.floating | float
 
 TIE = 1e-4  # scores that differ by rounding have one rank
+BACKENDS = ("auto", "host", "device")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,9 @@ class SearchConfig:
       is the most a chart may have.
     tile: cells processed together.
     forest: whether all candidates are returned, not just the beams.
+    backend: "host" for the kernel, "device" for the array program, "auto" for
+      the kernel where it can be used, see `host_search`. The kernel has no
+      corners, taper, trust and tiles.
   """
 
   beam: int = 30
@@ -41,15 +45,19 @@ class SearchConfig:
   widths: tuple[int, ...] = (16, 64, 128)
   tile: int = 64
   forest: bool = False
+  backend: str = "auto"
 
 
-def make_config(*, beam: int, pop: int, forest: bool = False) -> SearchConfig:
+def make_config(
+  *, beam: int, pop: int, forest: bool = False, backend: str = "auto"
+) -> SearchConfig:
   """Returns a configuration with the other sizes chosen to suit."""
   return SearchConfig(
     beam=beam,
     pop=max(pop, beam),
     corners=max(min(48, pop * 3 // 8), 1),
     forest=forest,
+    backend=backend,
   )
 
 

@@ -354,9 +354,16 @@ def search_exactly(
   return result, ~full
 
 
-def on_host(mesh: Mesh | None = None) -> bool:
-  """Returns whether the search runs as a host kernel: on a CPU alone."""
-  return mesh is None and jax.default_backend() == "cpu"
+def on_host(backend: str, mesh: Mesh | None = None) -> bool:
+  """Returns whether the search runs as a host kernel; "auto": on a CPU alone.
+
+  Args:
+    backend: of the `SearchConfig`.
+    mesh: devices to split batches over.
+  """
+  if backend == "auto":
+    return mesh is None and jax.default_backend() == "cpu"
+  return backend == "host"
 
 
 def search_rows(
@@ -421,10 +428,11 @@ def decode(
     config: how to decode.
     mesh: devices to split each batch over.
     parameters: of `model.device_parameters`, if they are on the device already.
-    kernel: whether to search on the host; if None, on a CPU without a mesh.
+    kernel: whether to search on the host; if None, the config's backend says
+      it.
   """
   source = rescore_source(model, source)
-  host = on_host(mesh) if kernel is None else kernel
+  host = on_host(config.search.backend, mesh) if kernel is None else kernel
   if not host and parameters is None:
     parameters = models.device_parameters(model)
 

@@ -66,6 +66,7 @@ def learn(
     start=weights,
     beam=config.search.beam,
     pop=config.search.pop,
+    backend=config.search.backend,
     development=Development(
       model=tune_model,
       lines=corpus.tune_source,

@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxmt.decode import model as models
 from jaxmt.decode import translator
+from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
 from jaxmt.decode.phrase import phrase_model
@@ -38,6 +39,7 @@ class SearchStageConfig:
     targets: target sides per source pattern.
     distortion: distortion limit of a phrase table, -1 for none.
     batch_cells: cells searched together.
+    backend: "host", "device" or "auto", see `chart.search.SearchConfig`.
     threads: batches at a time; 0 for one per core. Results do not depend on
       it.
   """
@@ -48,6 +50,7 @@ class SearchStageConfig:
   targets: int = 20
   distortion: int = phrase_order.DEFAULT_LIMIT
   batch_cells: int = 4096
+  backend: str = "auto"
   threads: int = dataclasses.field(default=0, metadata={"matters": False})
 
 
@@ -62,6 +65,8 @@ def check(config: SearchStageConfig) -> None:
     raise ValueError(f"distortion is not in -1 to {phrase_order.WINDOW}")
   if config.pop < config.beam:
     raise ValueError("pop must be at least beam")
+  if config.backend not in search.BACKENDS:
+    raise ValueError(f"backend is none of {', '.join(search.BACKENDS)}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -199,6 +204,7 @@ def make_translator(
     beam=config.beam,
     pop=config.pop,
     batch_cells=config.batch_cells,
+    backend=config.backend,
     threads=config.threads,
     binarize=binarize,
   )

@@ -28,7 +28,7 @@ import numpy as np
 from jaxmt.grammar.match import match_kernel
 from jaxmt.grammar.match.match_kernel import GLUE, GOAL, ORDINARY
 from jaxmt.grammar.match.source_trie import Trie
-from jaxmt.grammar.table import Kind, RuleTable, arity
+from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.trees import Trees
 
@@ -110,7 +110,9 @@ class Matches:
   @functools.cached_property
   def rules(self) -> np.ndarray:
     """The rules that are applied anywhere, int32, rising."""
-    return np.unique(self.rule)
+    used = np.zeros(self.rule.max(initial=-1) + 1, bool)
+    used[self.rule] = True
+    return np.flatnonzero(used).astype(np.int32)
 
   @functools.cached_property
   def root(self) -> np.ndarray:
@@ -145,7 +147,7 @@ def joining_rules(table: RuleTable) -> np.ndarray:
   Raises:
     ValueError: if the table does not have them.
   """
-  arities = arity(table)
+  arities = table.arities
   copying = table.kind == Kind.PASS_THROUGH
   single = np.flatnonzero(copying & (arities == 1))
   double = np.flatnonzero(copying & (arities == 2))
@@ -183,7 +185,7 @@ def match(
     ValueError: if the table has no glue rule of arity 1 or none of arity 2, or
       for exact substitution not all rules of `joining_rules`.
   """
-  arities = arity(table)
+  arities = table.arities
   glue = table.kind == Kind.GLUE
   first = np.flatnonzero(glue & (arities == 1)).astype(np.int32)
   later = np.flatnonzero(glue & (arities == 2)).astype(np.int32)

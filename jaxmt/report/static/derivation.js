@@ -12,9 +12,8 @@
 // Reads a derivation: target words, where each node's words stand, its
 // children, and which words are its own.
 jaxmt.read = (context, view) => {
-  const nodes = view.n.map(([number, begin, end, parent, added]) => ({
-    number,
-    rule: context.rules[number],
+  const nodes = view.n.map(([rule, begin, end, parent, added]) => ({
+    rule: context.rules[rule],
     begin,
     end,
     parent,
@@ -196,9 +195,8 @@ jaxmt.strip = (source, target, links) => {
 };
 
 // Draws a derivation. Options: system (which weights to show first), ranks
-// (parts as `PartView` has them, in the order of the nodes), shared (numbers of
-// rules that another derivation uses, too: the others are marked), onSpan(begin,
-// end) when a span is pointed at.
+// (parts as `PartView` has them, in the order of the nodes), onSpan(begin, end)
+// when a span is pointed at.
 jaxmt.derivation = (context, view, options = {}) => {
   const { h } = jaxmt;
   if (!view)
@@ -317,10 +315,7 @@ jaxmt.derivationNode = (context, nodes, place, system, options) => {
   const item = h(
     "li",
     {
-      class:
-        options.shared && !options.shared.has(node.number)
-          ? "node other"
-          : "node",
+      class: "node",
       role: "treeitem",
       "aria-expanded": node.children.length ? "true" : null,
       "data-span": `${node.begin}-${node.end}`,

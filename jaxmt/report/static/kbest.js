@@ -86,11 +86,7 @@ jaxmt.kbest = (features, weights, list, reference = "") => {
       label: h(
         "label",
         {},
-        h(
-          "span",
-          { title: jaxmt.meanings[features[place]] ?? features[place] },
-          features[place],
-        ),
+        h("span", { title: features[place] }, features[place]),
         input,
         shown,
       ),

@@ -25,7 +25,6 @@ jaxmt.overview = (data) => {
   return [
     h("h2", {}, "Systems"),
     h("p", {}, data.about),
-    jaxmt.termList(),
     jaxmt.table(rows),
     h(
       "p",

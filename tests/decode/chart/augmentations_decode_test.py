@@ -14,7 +14,13 @@ from tests.reference import chart_cases as cases
 
 CONFIG = decoder.DecodeConfig(
   search=SearchConfig(
-    beam=8, pop=24, corners=8, widths=(48,), tile=8, forest=True
+    beam=8,
+    pop=24,
+    corners=8,
+    widths=(48,),
+    tile=8,
+    forest=True,
+    backend="device",  # as augmented searches: the same without losses
   ),
   batch_cells=150,
 )

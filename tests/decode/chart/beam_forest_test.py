@@ -4,28 +4,14 @@ import numpy as np
 import pytest
 
 from jaxmt.decode.chart import beam_forest, decoder
-from jaxmt.decode.chart.search import SearchConfig
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
-
-CONFIG = SearchConfig(
-  beam=24,
-  pop=160,
-  corners=48,
-  taper=((48, 700),),
-  widths=(48,),
-  tile=8,
-  forest=True,
-)
+from tests.reference import forests
 
 
-def decoded(seed):
+def decoded(seed, config=forests.CONFIG):
   case = cases.random_case(seed, order=3, arity=2, longest=4)
-  model, source = cases.to_model(case, arity=2)
-  batch = [np.arange(len(source))]
-  prepared = decoder.prepare(model, source, batch, config=CONFIG)
-  beams = decoder.run_search(prepared, model, config=CONFIG)
-  (result,) = decoder.results(batch, prepared, beams)
+  model, result = forests.decode(case, arity=2, config=config)
   return case, model, result
 
 
@@ -51,9 +37,10 @@ def unfold(made, node):
     yield from totals
 
 
+@pytest.mark.parametrize("config", [forests.CONFIG, forests.HOST])
 @pytest.mark.parametrize("seed", range(12))
-def test_forest_holds_every_derivation_once(seed):
-  case, model, result = decoded(seed)
+def test_forest_holds_every_derivation_once(seed, config):
+  case, model, result = decoded(seed, config)
   made = beam_forest.extract(model, result)
   for row, words in enumerate(case.sentences):
     every = enumeration.derivations(case.rules, words, span=case.span)

@@ -61,6 +61,8 @@ def test_joint_grammars_equal_enumeration(order):
     found = exact_derivations(one.model, one.source)
     check(one.model, one.source, found, one.every)
     check(one.model, one.source, one.best, one.every)
+    host = forests.joint(seed, order=order, config=forests.HOST)
+    check(host.model, host.source, host.best, one.every)
     compared += len(one.every)
     wide += np.count_nonzero(one.wide)
     used += ((found.child >= 0).sum(1) == 5).sum()
@@ -74,7 +76,8 @@ def test_joint_grammars_equal_enumeration(order):
 def test_grammars_of_two_sites_equal_enumeration(order):
   for seed in range(20):
     case = cases.random_case(seed, order=order, arity=2)
-    model, result = forests.decode(case, arity=2, copy="all")
+    config = forests.HOST if seed % 2 else forests.CONFIG
+    model, result = forests.decode(case, arity=2, copy="all", config=config)
     every = [
       forests.enumerate_case(case, row, copy="all")
       for row in range(len(case.sentences))

@@ -38,17 +38,21 @@ def load():
   return cases.to_model(case, arity=2)
 
 
-def test_batches_threads_and_devices_change_nothing():
+@pytest.mark.parametrize("backend", ["device", "host"])
+def test_batches_threads_and_devices_change_nothing(backend):
   model, source = load()
-  want, scores = texts(model, source, CONFIG)
+  small = dataclasses.replace(
+    CONFIG, search=dataclasses.replace(SEARCH, backend=backend)
+  )
+  want, scores = texts(model, source, small)
   assert len({len(text.split()) for text in want}) > 2
-  whole = dataclasses.replace(CONFIG, batch_cells=10_000)
-  threaded = dataclasses.replace(CONFIG, threads=2)
+  whole = dataclasses.replace(small, batch_cells=10_000)
+  threaded = dataclasses.replace(small, threads=2)
   assert jax.device_count() == 8
   for config, mesh in (
     (whole, None),
     (threaded, None),
-    (CONFIG, parallel.make_mesh(8)),
+    (small, parallel.make_mesh(8)),
     (whole, parallel.make_mesh(3)),
   ):
     got, other = texts(model, source, config, mesh)
