@@ -195,6 +195,7 @@ def main(argv: list[str]) -> None:
   program.check_paths(
     outputs=("output", "lexicon", "matrices"),
     inputs=("source", "target", "trees", "dictionary", "evaluate", "gold"),
+    endings={"lexicon": (".f2e", ".e2f")},
   )
   if _EVALUATE.value:
     _evaluate()

@@ -120,7 +120,11 @@ def _write_best(paths: aligned_text.Paths, weights: np.ndarray) -> int:
 def main(argv: list[str]) -> None:
   """Reads flags, scores, writes."""
   del argv
-  program.check_paths(outputs=("output",), inputs=("source", "target", "links"))
+  program.check_paths(
+    outputs=("output", "filtered"),
+    inputs=("source", "target", "links"),
+    endings={"filtered": (".source", ".target", ".links")},
+  )
   program.required(
     source=FLAGS.source,
     target=FLAGS.target,

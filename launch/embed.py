@@ -8,6 +8,9 @@ r"""Learns word vectors from text, and neural features of rules.
     python launch/embed.py --model=topics --grammar=G --source=S --target=T \
         --documents=IDS --output=FOLDER [--size=100] [--retrieve=10] \
         [--source_documents=D1 --target_documents=D2] [--workdir=D]
+    python launch/embed.py --model=brae --grammar=G --source=S --target=T \
+        --output=FOLDER [--kind=scfg|phrase|btg] [--weights=W] [--unit] \
+        [--source_vectors=V1 --target_vectors=V2] [--rounds=25] [--workdir=D]
 
 Word vectors: one line a word, the word and its numbers, after a line with the
 number of words and of numbers (the text format of word2vec). Words seen less
@@ -25,6 +28,11 @@ and of the rules of G, which `extract.py --provenance` has made of that bitext.
 Documents are lines of the bitext with the same line in IDS, or the lines of D1
 and D2. The folder is used in the same way, with the weights TopicSource,
 TopicTarget, TopicSourceEntropy and TopicTargetEntropy.
+
+BRAE: bilingually-constrained recursive auto-encoders. Forced decoding of the
+bitext with G (see `force.py`) gives the phrase pairs to learn from. The folder
+is used in the same way, with the weights SimilaritySource and SimilarityTarget;
+`extract.py --similarity` drops rules whose sides are not similar.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -35,6 +43,7 @@ import pathlib
 import time
 from typing import Any
 
+import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
@@ -50,11 +59,11 @@ flags.DEFINE_string("workdir", None, "folder of finished epochs")
 flags.DEFINE_enum(
   "model",
   "skip-gram",
-  ["skip-gram", "ranking", "scorer", "topics"],
+  ["skip-gram", "ranking", "scorer", "topics", "brae"],
   "what is learned",
 )
-flags.DEFINE_string("source", None, "topics: source side of the bitext")
-flags.DEFINE_string("target", None, "topics: target side of the bitext")
+flags.DEFINE_string("source", None, "topics, brae: source side of the bitext")
+flags.DEFINE_string("target", None, "topics, brae: target side of the bitext")
 flags.DEFINE_string(
   "documents", None, "topics: which document each line of the bitext is of"
 )
@@ -67,13 +76,20 @@ flags.DEFINE_float(
 )
 flags.DEFINE_float("mask", 0.3, "topics: share of words that are hidden")
 flags.DEFINE_integer("tune_epochs", 3, "topics: of ranking both languages")
-flags.DEFINE_string("weights", None, "scorer: tuned weights of the model")
+flags.DEFINE_bool("unit", False, "brae: scale vectors to length 1")
+flags.DEFINE_float("alpha", 0.15, "brae: weight of rebuilding phrases")
+flags.DEFINE_integer("longest", 7, "brae: most words of a phrase to learn from")
+flags.DEFINE_list("source_vectors", [], "brae: word vectors to begin with")
+flags.DEFINE_list("target_vectors", [], "brae: word vectors to begin with")
+flags.DEFINE_string("weights", None, "scorer, brae: weights of the model")
 flags.DEFINE_string("input", None, "scorer: source text to train on")
 flags.DEFINE_list("references", [], "scorer: translations of --input")
 flags.DEFINE_string("dev_input", None, "scorer: source text to judge by")
 flags.DEFINE_list("dev_references", [], "scorer: translations of --dev_input")
 flags.DEFINE_string("loss", "softmax", "scorer: a loss on forests")
-flags.DEFINE_integer("rounds", 3, "scorer: decodings, each before --epochs")
+flags.DEFINE_integer(
+  "rounds", 3, "scorer: decodings, each before --epochs; brae: most rounds (25)"
+)
 flags.DEFINE_integer("beam", 30, "scorer: hypotheses per cell", lower_bound=1)
 flags.DEFINE_integer("pop", 200, "scorer: candidates per cell", lower_bound=1)
 flags.DEFINE_float("l2", 1e-4, "scorer: pull of the parameters to 0")
@@ -106,6 +122,8 @@ def main(argv: list[str]) -> None:
     _scorer()
   elif FLAGS.model == "topics":
     _topics()
+  elif FLAGS.model == "brae":
+    _similarity()
   else:
     _word_vectors()
 
@@ -154,16 +172,24 @@ def _word_vectors() -> None:
   )
 
 
+def _vector_files() -> tuple[list[str], list[str]]:
+  """Files of source and of target word vectors."""
+  return list(FLAGS.source_vectors or ()), list(FLAGS.target_vectors or ())
+
+
 def _given(name: str, default: Any) -> Any:
   """The value of a flag that was given, or this default."""
   return FLAGS[name].value if FLAGS[name].present else default
 
 
-def _scorer() -> None:
-  """Trains a network that scores rules in sentences."""
+def _check_decoding_flags() -> None:
+  """Raises for flags of models that are trained by decoding."""
   program.check_paths(
     outputs=("output",),
-    inputs=("weights", "input", "references", "dev_input", "dev_references"),
+    inputs=(
+      *("grammar", "lm", "weights", "input", "references"),
+      *("dev_input", "dev_references", "source_vectors", "target_vectors"),
+    ),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,
@@ -175,8 +201,54 @@ def _scorer() -> None:
   )
   if bool(FLAGS.dev_input) != bool(FLAGS.dev_references):
     raise InputError("--dev_input and --dev_references need each other")
+
+
+def _load_model():
+  """The model that the flags name, with the sizes of the search."""
+  from jaxmt.decode import loading
+
+  loaded = loading.load_files(
+    model_flags.GRAMMAR.value,
+    lm=model_flags.LM.value,
+    weights=FLAGS.weights,
+    dialect=model_flags.DIALECT.value,
+    span=model_flags.SPAN.value,
+    kind=model_flags.KIND.value,
+    reordering=model_flags.REORDERING.value,
+    distortion=model_flags.DISTORTION.value,
+    orientation=model_flags.ORIENTATION.value,
+    folders=model_flags.MODELS.value,
+  )
+  return dataclasses.replace(loaded, beam=FLAGS.beam, pop=FLAGS.pop)
+
+
+def _texts() -> list:
+  """The text to train on, and the one to judge by if it is given."""
+  texts = [_text(FLAGS.input, FLAGS.references)]
+  if FLAGS.dev_input:
+    texts.append(_text(FLAGS.dev_input, FLAGS.dev_references))
+  return texts
+
+
+def _rounds_store(loaded, texts, options):
+  """The store of finished rounds, if there is a --workdir."""
+  if not FLAGS.workdir:
+    return None
+  told = [line for one in texts for line in one.lines]
+  told.append(repr([one.references for one in texts]))
+  told.append(repr(sorted(loaded.weights.items())))
+  told.append(checkpoint.file_digest(model_flags.LM.value))
+  table = loaded.model.table
+  for column in (table.features, table.source.flat, table.target.flat):
+    told.append(hashlib.sha256(np.asarray(column).tobytes()).hexdigest())
+  return checkpoint.Partial(_epochs_folder(told, options))
+
+
+def _scorer() -> None:
+  """Trains a network that scores rules in sentences."""
+  _check_decoding_flags()
   parallel.initialize(devices=FLAGS.devices)
-  from jaxmt.decode import loading, translator
+  from jaxmt.decode import translator
   from jaxmt.features import sentence_models
   from jaxmt.train import scorer_training
 
@@ -195,29 +267,9 @@ def _scorer() -> None:
     seed=FLAGS.seed,
   )
   scorer_training.check_options(options)
-  loaded = loading.load_files(
-    model_flags.GRAMMAR.value,
-    lm=model_flags.LM.value,
-    weights=FLAGS.weights,
-    dialect=model_flags.DIALECT.value,
-    span=model_flags.SPAN.value,
-    kind=model_flags.KIND.value,
-    reordering=model_flags.REORDERING.value,
-    distortion=model_flags.DISTORTION.value,
-    orientation=model_flags.ORIENTATION.value,
-    folders=model_flags.MODELS.value,
-  )
-  loaded = dataclasses.replace(loaded, beam=FLAGS.beam, pop=FLAGS.pop)
-  texts = [_text(FLAGS.input, FLAGS.references)]
-  if FLAGS.dev_input:
-    texts.append(_text(FLAGS.dev_input, FLAGS.dev_references))
-  store = None
-  if FLAGS.workdir:
-    told = [line for one in texts for line in one.lines]
-    told.append(repr([one.references for one in texts]))
-    told.append(repr(sorted(loaded.weights.items())))
-    told.append(checkpoint.file_digest(model_flags.LM.value))
-    store = checkpoint.Partial(_epochs_folder(told, options))
+  loaded = _load_model()
+  texts = _texts()
+  store = _rounds_store(loaded, texts, options)
 
   def say(record) -> None:
     progress.say(f"  round {record['round']}: BLEU {100 * record['bleu']:.2f}")
@@ -245,6 +297,7 @@ def _topics() -> None:
   program.check_paths(
     outputs=("output",),
     inputs=(
+      "grammar",
       "source",
       "target",
       "documents",
@@ -329,6 +382,95 @@ def _topics() -> None:
   progress.say(
     f"topics of {len(model.keys):,} rules by {len(indices[0]):,} and"
     f" {len(indices[1]):,} documents in {time.perf_counter() - start:.1f} s"
+  )
+
+
+def _similarity() -> None:
+  """Learns how similar in meaning the sides of rules are."""
+  vector_paths = ("source_vectors", "target_vectors")
+  program.check_paths(
+    outputs=("output",),
+    inputs=("grammar", "source", "target", "weights", *vector_paths),
+  )
+  program.required(
+    grammar=model_flags.GRAMMAR.value,
+    source=FLAGS.source,
+    target=FLAGS.target,
+    output=FLAGS.output,
+  )
+  if FLAGS.longest < 1:
+    raise InputError("--longest must be at least 1")
+  parallel.initialize(devices=FLAGS.devices)
+  from jaxmt.features import sentence_models
+  from jaxmt.models import phrase_pair_training, vector_files
+  from jaxmt.text import bitext, kernels
+  from jaxmt.train import similarity_training
+
+  start = time.perf_counter()
+  own = phrase_pair_training.PhrasePairOptions()
+  fit = {
+    name: _given(name, getattr(own.tune, name)) for name in ("batch", "rate")
+  } | {"seed": FLAGS.seed}
+  options = phrase_pair_training.PhrasePairOptions(
+    size=_given("size", own.size),
+    alpha=FLAGS.alpha,
+    unit=FLAGS.unit,
+    rebuild=dataclasses.replace(
+      own.rebuild, epochs=_given("epochs", own.rebuild.epochs), **fit
+    ),
+    tune=dataclasses.replace(
+      own.tune, epochs=_given("rounds", own.tune.epochs), **fit
+    ),
+  )
+  phrase_pair_training.check_options(options)
+  source, target = bitext.read_parallel([FLAGS.source, FLAGS.target])
+  given = []
+  for name, paths in zip(vector_paths, _vector_files(), strict=True):
+    if len(paths) > 1:
+      raise InputError(f"--{name} takes one file here")
+    given.append(vector_files.read(paths[0]) if paths else None)
+  model = model_flags.load_forced_model(FLAGS.weights or "")
+  with progress.steps(label="force", total=len(source)) as advance:
+    use = similarity_training.used_rules(
+      model,
+      source,
+      target,
+      threads=model_flags.THREADS.value or kernels.available_threads(),
+      on_done=advance,
+    )
+  pairs = similarity_training.phrase_pairs(
+    model, use.counts, longest=FLAGS.longest
+  )
+  progress.say(
+    f"{len(pairs[0]):,} phrase pairs in derivations of {use.reached:,} of"
+    f" {len(source):,} sentence pairs"
+  )
+  store = None
+  if FLAGS.workdir:
+    told = [*pairs[0], *pairs[1], repr([x and x.vectors.sum() for x in given])]
+    store = checkpoint.Partial(_epochs_folder(told, options))
+  mesh = None if FLAGS.devices == 1 else parallel.make_mesh(FLAGS.devices)
+  done = []
+  total = 2 * options.rebuild.epochs + options.tune.epochs
+  with progress.steps(label="epochs", total=total) as advance:
+    for done in similarity_training.train(
+      pairs,
+      options,
+      min_count=FLAGS.min_count,
+      vectors=(given[0], given[1]),
+      mesh=mesh,
+      store=store,
+    ):
+      advance(1, f"{done[0].part} error {done[0].error:.4f}")
+  step, learned = done
+  sentence_models.write(FLAGS.output, [learned])
+  ranked = ""
+  if step.ranked is not None:
+    ranked = f"; {100 * step.ranked:.1f} % of held-out phrases are nearer to"
+    ranked += " their translation than to another"
+  progress.say(
+    f"{step.number} rounds, joint error {step.error:.4f}{ranked};"
+    f" {time.perf_counter() - start:.1f} s"
   )
 
 

@@ -15,6 +15,9 @@ six more columns; --format=moses writes the model to the file --reordering.
 and, in the same folder, a maximum-entropy reordering model of neighbouring
 blocks, and says how well it predicts the order in every 20th sentence, which is
 left out of its training. For translate.py and tune.py --kind=btg.
+
+--significance drops phrase pairs that could be chance, --similarity rules whose
+sides differ in meaning, as a model of `embed.py --model=brae` sees it.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -86,6 +89,17 @@ flags.DEFINE_string(
   "significance",
   "",
   "drop phrase pairs that could be chance: a+e, a-e, or the least -ln p",
+)
+flags.DEFINE_string(
+  "similarity_model", None, "folder of embed.py --model=brae, for --similarity"
+)
+flags.DEFINE_float(
+  "similarity",
+  None,
+  "drop rules whose sides are less similar in both directions (-1 to 1)",
+)
+flags.DEFINE_integer(
+  "similar_best", 10, "most similar rules of a source side that stay anyway"
 )
 flags.DEFINE_integer("max_phrase", 10, "longest source span")
 flags.DEFINE_integer("max_target_phrase", 10, "longest target span")
@@ -211,6 +225,10 @@ def main(argv: list[str]) -> None:
     outputs=("output", "glue", "reordering"),
     inputs=("source", "target", "links", "trees", "filter", "pair_weights"),
   )
+  if (FLAGS.similarity is None) != (FLAGS.similarity_model is None):
+    raise InputError("--similarity and --similarity_model need each other")
+  if FLAGS.similar_best < 0:
+    raise InputError("--similar_best must not be negative")
   program.required(
     source=FLAGS.source,
     target=FLAGS.target,
@@ -241,7 +259,7 @@ def main(argv: list[str]) -> None:
     stack.enter_context(runner_lib.session(runner))
     direct = FLAGS.format == "native" and FLAGS.filter is None
     direct &= FLAGS.kind not in ("phrase", "btg")
-    direct &= FLAGS.pair_weights is None
+    direct &= FLAGS.pair_weights is None and FLAGS.similarity is None
     path = FLAGS.output if direct else os.path.join(scratch, "table")
     count = CountOptions(
       min_count=FLAGS.min_count,
@@ -416,6 +434,17 @@ def _deliver(path: str, paths, runner, count, weights) -> int:
   origin = None
   if FLAGS.provenance:
     origin = native.read_provenance(path, verify=False)
+  if FLAGS.similarity is not None:
+    from jaxmt.features import sentence_models
+
+    stays = sentence_models.similar_rules(
+      sentence_models.read_all([FLAGS.similarity_model], table),
+      table,
+      threshold=FLAGS.similarity,
+      best=FLAGS.similar_best,
+    )
+    table = table_lib.select(table, stays)
+    origin = provenance_lib.select(origin, stays) if origin else None
   if FLAGS.filter is not None:
     lines = files.read_lines(FLAGS.filter)
     usable = filter_lib.usable(

@@ -70,59 +70,6 @@ def _read_references(*, size: int) -> list[str]:
   return lines
 
 
-def _empty_lm():
-  """Returns a language model without words."""
-  import numpy as np
-
-  from jaxmt.lm import tables
-  from jaxmt.lm.model import Level, NgramModel
-
-  words = ("<unk>", "<s>", "</s>")
-  zeros = np.zeros(len(words), np.int32)
-  level = Level(
-    context=zeros,
-    word=np.arange(len(words), dtype=np.int32),
-    suffix=zeros,
-    probability=zeros.astype(np.float32),
-    backoff=zeros.astype(np.float32),
-  )
-  return tables.build_tables(NgramModel(words=words, levels=(level,)))
-
-
-def _load_model():
-  from jaxmt.decode import loading
-  from jaxmt.decode import model as models
-  from jaxmt.grammar import estimate, formats, lexical, native
-  from jaxmt.grammar.match.matching import MatchConfig
-  from jaxmt.lm import arpa_read
-  from jaxmt.lm import tables as lm_tables
-
-  dialect = model_flags.DIALECT.value
-  if dialect == "jaxmt":
-    table = native.read(model_flags.GRAMMAR.value)
-    weights = dict.fromkeys((*estimate.THETA, *lexical.NAMES), 1.0)
-  else:
-    table = formats.read_all(model_flags.GRAMMAR.value.split(","), dialect)
-    weights = {}
-  if _WEIGHTS.value:
-    weights = loading.read_weights(_WEIGHTS.value)
-  lm = _empty_lm()
-  if model_flags.LM.value:
-    lm = lm_tables.build_tables(arpa_read.read_arpa(model_flags.LM.value))
-  if model_flags.KIND.value != "scfg":
-    return model_flags.load_model(lm, table=table, weights=weights, targets=20)
-  return models.make_model(
-    table,
-    lm,
-    weights=weights,
-    units=models.DIALECTS[dialect],
-    limits=MatchConfig(
-      span=model_flags.SPAN.value,
-      pass_through="all" if dialect == "cdec" else "unknown",
-    ),
-  )
-
-
 def _read_trees(lines: list[str]):
   """Returns the trees of the lines, or None without --trees."""
   if not model_flags.TREES.value:
@@ -246,7 +193,15 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output",),
-    inputs=("grammar", "input", "reference", "trees", "lm", "weights"),
+    inputs=(
+      "grammar",
+      "input",
+      "reference",
+      "trees",
+      "lm",
+      "weights",
+      "reordering",
+    ),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,
@@ -261,7 +216,7 @@ def main(argv: list[str]) -> None:
   references = _read_references(size=len(lines))
   trees = _read_trees(lines)
   origin = _read_provenance(len(lines))
-  model = _load_model()
+  model = model_flags.load_forced_model(_WEIGHTS.value)
   out, summary = _force(model, lines, references, trees, origin)
   files.write_lines(_OUTPUT.value, out)
   if wanted:

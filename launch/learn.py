@@ -362,7 +362,7 @@ def main(argv: list[str]) -> None:
   program.check_paths(
     outputs=("output",),
     inputs=(
-      *("grammar", "lm", "weights", "source", "target", "trees"),
+      *("grammar", "lm", "weights", "reordering", "source", "target", "trees"),
       *("dev_source", "dev_references", "dev_trees"),
     ),
   )

@@ -58,7 +58,10 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output", "trees", "nbest", "page", "oracle"),
-    inputs=("grammar", "lm", "weights", "input", "source_trees"),
+    inputs=(
+      *("grammar", "lm", "weights", "reordering"),
+      *("input", "source_trees", "dependency_weights", "references"),
+    ),
   )
   program.required(
     grammar=tree_flags.GRAMMAR.value,

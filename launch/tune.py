@@ -580,6 +580,7 @@ def main(argv: list[str]) -> None:
       "trees",
       "references",
       "weights",
+      "reordering",
     ),
   )
   registry.find(_METRIC.value)  # names what is wrong with it

@@ -17,11 +17,12 @@ from jaxmt.corpora.synthetic import SyntheticConfig
 from jaxmt.decode import decoding
 from jaxmt.decode import model as models
 from jaxmt.experiment.stages import align, corpus, grammar, lm, system
-from jaxmt.features import sentence_models, topic_features
+from jaxmt.features import phrase_similarity, sentence_models, topic_features
 from jaxmt.models import topic_vectors, word_vectors
 from jaxmt.models.fitting import FitOptions
+from jaxmt.models.phrase_pair_training import PhrasePairOptions
 from jaxmt.text import vocabulary
-from jaxmt.train import scorer_training
+from jaxmt.train import scorer_training, similarity_training
 from jaxmt.train.scorer_training import ScorerOptions, Text
 from jaxmt.tune import kbest_decoder
 
@@ -46,11 +47,14 @@ def run() -> list[dict]:
   rows = [_word_vectors(text)]
   row, topics = _topics(text, rules)
   rows.append(row)
+  more, similar = _similarity(models.with_weights(model, weights), text)
+  rows += more
   scorer = scorer_training.start_model(
     model, Text(lines=text.test_source, references=[]), ScorerOptions()
   )
   for name, own, more in (
     ("topics", topics, dict.fromkeys(topic_features.NAMES, 0.1)),
+    ("similarity", similar, dict.fromkeys(phrase_similarity.NAMES, 0.1)),
     ("scorer", scorer, {"RuleScore": 1.0}),
   ):
     with_it = dataclasses.replace(model, local=sentence_models.features([own]))
@@ -115,6 +119,56 @@ def _topics(text, rules) -> tuple[dict, topic_features.TopicModel]:
   seconds = float(np.mean(np.diff(times)))
   note = f"sentences, one epoch of one language; {len(indices[0])} documents"
   return _row("learn: topics", seconds, len(sides[0]), note), topics
+
+
+def _similarity(
+  model, text
+) -> tuple[list[dict], phrase_similarity.SimilarityModel]:
+  """Learning from forced derivations, and the values of a whole table."""
+  start = time.process_time()
+  use = similarity_training.used_rules(
+    model, text.train_source, text.train_target
+  )
+  rows = [
+    _row(
+      "learn: force the bitext",
+      time.process_time() - start,
+      len(text.train_source),
+      f"sentence pairs, {use.reached} reached",
+    )
+  ]
+  pairs = similarity_training.phrase_pairs(model, use.counts)
+  options = PhrasePairOptions(
+    rebuild=FitOptions(epochs=1, batch=128, rate=0.003),
+    tune=FitOptions(epochs=4, batch=128, rate=0.003),
+  )
+  steps = [
+    (time.process_time(), *step)
+    for step in similarity_training.train(pairs, options)
+  ]
+  times = [clock for clock, step, _ in steps if step.part == "pairs"]
+  similar = steps[-1][2]
+  rows.append(
+    _row(
+      "learn: similarity",
+      float(np.mean(np.diff(times))),
+      len(pairs[0]),
+      "phrase pairs, one round",
+    )
+  )
+  table = model.table
+  phrase_similarity.similarities(similar, table)  # compiles
+  start = time.process_time()
+  phrase_similarity.similarities(similar, table)
+  rows.append(
+    _row(
+      "load: similarities of a table",
+      time.process_time() - start,
+      len(table),
+      "rules, once",
+    )
+  )
+  return rows, similar
 
 
 def _decoding(name, plain, with_it, lines, search) -> list[dict]:

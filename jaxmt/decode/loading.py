@@ -13,13 +13,14 @@ from jaxmt.features import maxent_reordering, phrase_order, sentence_models
 from jaxmt.features import weights as weight_files
 from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import ReorderingModel
+from jaxmt.features.weights import Units
 from jaxmt.grammar import btg, native
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import reordering as reordering_lib
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import MatchConfig
-from jaxmt.grammar.table import RuleTable
+from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.tables import Tables
@@ -249,10 +250,8 @@ def make_model(
     table = btg.with_joining_rules(table)
   units = models.DIALECTS[dialect]
   decoder = matching_of or dialect
-  if dialect == "moses" and units.phrases in weights:
-    # Moses counts every rule, glue and copied words included.
-    ones = np.ones((len(table), 1))
-    table = tables.with_features(table, (units.phrases,), ones)
+  if dialect == "moses":
+    table = _counted_as_moses(table, units, weights, kind=kind)
   if isinstance(lm, str):
     lm = lm_tables.build_tables(arpa_read.read_arpa(lm))
   if kind == "phrase":
@@ -281,6 +280,27 @@ def make_model(
     features=maxent_reordering.make_features(maxent),
     local=local,
   )
+
+
+def _counted_as_moses(
+  table: RuleTable, units: Units, weights: Mapping[str, float], *, kind: str
+) -> RuleTable:
+  """Adds what Moses counts that the search does not.
+
+  PhrasePenalty, if it has a weight, counts every rule, glue and copied words
+  included. moses_chart has rules of `<s>` and `</s>`, too: two rules and two
+  words more, here of the first glue rule, which every derivation has once.
+  """
+  ends = np.zeros(len(table))
+  if kind == "scfg":
+    table = models.complete(table, units)
+    first = (table.kind == Kind.GLUE) & (tables.arity(table) == 1)
+    ends = np.where(first, 2.0, 0.0)
+    penalty = units.per_word * ends[:, None]
+    table = tables.with_features(table, (units.words,), penalty)
+  if units.phrases in weights:
+    table = tables.with_features(table, (units.phrases,), 1 + ends[:, None])
+  return table
 
 
 def read_trees(

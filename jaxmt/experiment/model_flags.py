@@ -120,3 +120,64 @@ def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
     ),
     **options,
   )
+
+
+def _empty_lm() -> Any:
+  """Returns a language model without words."""
+  import numpy as np
+
+  from jaxmt.lm import tables
+  from jaxmt.lm.model import Level, NgramModel
+
+  words = ("<unk>", "<s>", "</s>")
+  zeros = np.zeros(len(words), np.int32)
+  level = Level(
+    context=zeros,
+    word=np.arange(len(words), dtype=np.int32),
+    suffix=zeros,
+    probability=zeros.astype(np.float32),
+    backoff=zeros.astype(np.float32),
+  )
+  return tables.build_tables(NgramModel(words=words, levels=(level,)))
+
+
+def load_forced_model(weights_path: str) -> Any:
+  """Returns the model that forced decoding of the flags' files uses.
+
+  Without a language model its words have no probabilities; without weights the
+  probabilities of a jaxmt grammar weigh 1 and everything else 0.
+
+  Raises:
+    InputError: if a file is malformed, or does not go with --kind.
+  """
+  from jaxmt.decode import loading
+  from jaxmt.decode import model as models
+  from jaxmt.grammar import estimate, formats, lexical, native
+  from jaxmt.grammar.match.matching import MatchConfig
+  from jaxmt.lm import arpa_read
+  from jaxmt.lm import tables as lm_tables
+
+  dialect = DIALECT.value
+  if dialect == "jaxmt":
+    table = native.read(GRAMMAR.value)
+    weights = dict.fromkeys((*estimate.THETA, *lexical.NAMES), 1.0)
+  else:
+    table = formats.read_all(GRAMMAR.value.split(","), dialect)
+    weights = {}
+  if weights_path:
+    weights = loading.read_weights(weights_path)
+  lm = _empty_lm()
+  if LM.value:
+    lm = lm_tables.build_tables(arpa_read.read_arpa(LM.value))
+  if KIND.value != "scfg":
+    return load_model(lm, table=table, weights=weights, targets=20)
+  return models.make_model(
+    table,
+    lm,
+    weights=weights,
+    units=models.DIALECTS[dialect],
+    limits=MatchConfig(
+      span=SPAN.value,
+      pass_through="all" if dialect == "cdec" else "unknown",
+    ),
+  )

@@ -15,6 +15,8 @@ from jaxmt.grammar.table import RuleTable
 from jaxmt.text import array_folder
 
 META = {"format": "jaxmt sentence models", "version": 1}
+# Of the names of all kinds.
+_PREFIXES = ("scorer_", "topics_", "similarity_")
 
 
 class SentenceModel(Protocol):
@@ -35,9 +37,13 @@ class SentenceModel(Protocol):
 
 def _kinds() -> dict[str, Any]:
   """The modules that read models, by the first array of each kind."""
-  from jaxmt.features import rule_scores, topic_features  # import JAX
+  from jaxmt.features import (  # import JAX
+    phrase_similarity,
+    rule_scores,
+    topic_features,
+  )
 
-  kinds = (rule_scores, topic_features)
+  kinds = (rule_scores, topic_features, phrase_similarity)
   return {kind.to_lists()[0][0]: kind for kind in kinds}
 
 
@@ -70,7 +76,7 @@ def from_values(
   Raises:
     InputError: if one is not whole, or makes no sense.
   """
-  if not any(name.startswith(("scorer_", "topics_")) for name in values):
+  if not any(name.startswith(_PREFIXES) for name in values):
     return ()
   models = []
   for first, module in _kinds().items():
@@ -93,7 +99,7 @@ def read(path: str) -> tuple[SentenceModel, ...]:
   values: dict[str, Any] = {}
   for name in sorted(folder.names):
     stem, _, ending = name.rpartition(".")
-    if stem.startswith(("scorer_", "topics_")):
+    if stem.startswith(_PREFIXES):
       values[stem] = (
         folder.array(stem) if ending == "npy" else folder.lines(stem)
       )
@@ -118,6 +124,31 @@ def read_all(
     every += models
   features(every)  # no name twice
   return tuple(every)
+
+
+def similar_rules(
+  models: Sequence[SentenceModel],
+  table: RuleTable,
+  *,
+  threshold: float,
+  best: int = 10,
+) -> np.ndarray:
+  """Returns which rules stay if dissimilar ones go, bool `[R]`.
+
+  See `phrase_similarity.prune`.
+
+  Raises:
+    InputError: if none of the models knows similarities.
+  """
+  from jaxmt.features import phrase_similarity  # imports JAX
+
+  for model in models:
+    if isinstance(model, phrase_similarity.SimilarityModel):
+      values = phrase_similarity.similarities(model, table)
+      return phrase_similarity.prune(
+        table, values, threshold=threshold, best=best
+      )
+  raise InputError("none of the models knows how similar sides of rules are")
 
 
 def write(path: str, models: Sequence[SentenceModel]) -> None:

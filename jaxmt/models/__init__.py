@@ -8,6 +8,8 @@ from jaxmt import lazy
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
   "fitting",
+  "phrase_autoencoder",
+  "phrase_pair_training",
   "rule_scorer",
   "topic_vectors",
   "vector_files",

@@ -61,6 +61,26 @@ class EpochStore(Protocol):
     """Removes what is stored under a name, if anything is."""
 
 
+class StorePart:
+  """A part of a store: its names begin with that of the part."""
+
+  def __init__(self, store: EpochStore, name: str):
+    """Names a part of `store`."""
+    self._store, self._name = store, name
+
+  def get(self, name: str) -> Any:
+    """See `EpochStore`."""
+    return self._store.get(f"{self._name}-{name}")
+
+  def put(self, name: str, values: Any) -> None:
+    """See `EpochStore`."""
+    self._store.put(f"{self._name}-{name}", values)
+
+  def drop(self, name: str) -> None:
+    """See `EpochStore`. The last epoch stays: the next part begins with it."""
+    self._store.drop(f"{self._name}-{name}")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Epoch:
   """What an epoch ended with.
@@ -105,7 +125,8 @@ def fit(
   Args:
     loss: see the module.
     parameters: where to start.
-    data: a tree of arrays with N rows each.
+    data: a tree of arrays with N rows each, or a function `(epoch, parameters)
+      -> data` that is called before each epoch; sizes must not change.
     options: see `FitOptions`.
     constants: arrays for the loss.
     mesh: devices that take a part of each batch; None for one device.
@@ -116,15 +137,16 @@ def fit(
     InputError: if the loss is not finite.
   """
   check_options(options)
+  refresh = data if callable(data) else lambda number, parameters: data
+  data = refresh(0, parameters)
   rows = len(jax.tree.leaves(data)[0])
   width = 1 if mesh is None else parallel.size(mesh)
   batch = min(options.batch, rows) // width * width
   if not batch:
     raise InputError(f"{rows} rows of data for {width} devices")
   steps = rows // batch
-  transformation = _optimizer(options, steps)
-  state = transformation.init(parameters)
-  run = _epoch_function(loss, transformation, mesh)
+  state = _optimizer(options, steps).init(parameters)
+  run = _epoch_function(loss, options, steps, mesh)
   first, carried = 0, (parameters, state)
   if store is not None:
     first, carried, level = _restore(store, carried, options.epochs)
@@ -132,6 +154,8 @@ def fit(
       yield Epoch(number=first, loss=level, parameters=carried[0])
   key = jax.random.key(options.seed)
   for number in range(first, options.epochs):
+    if number:
+      data = refresh(number, carried[0])
     order_key, draw_key = jax.random.split(jax.random.fold_in(key, number))
     order = jax.random.permutation(order_key, rows)[: steps * batch]
     order = order.reshape(steps, batch).T
@@ -148,10 +172,16 @@ def _optimizer(options: FitOptions, steps: int) -> optax.GradientTransformation:
   return getattr(optax, options.optimizer)(schedule)
 
 
-def _epoch_function(loss: Loss, transformation, mesh: Mesh | None):
+@functools.lru_cache(maxsize=16)
+def _epoch_function(
+  loss: Loss, options: FitOptions, steps: int, mesh: Mesh | None
+):
   """`(parameters, state, constants, data, order, key)` -> the same and loss."""
   epoch = functools.partial(
-    _epoch, loss=loss, transformation=transformation, over=mesh is not None
+    _epoch,
+    loss=loss,
+    transformation=_optimizer(options, steps),
+    over=mesh is not None,
   )
   if mesh is None:
     return jax.jit(epoch)

@@ -31,7 +31,7 @@ from scipy import sparse
 
 from jaxmt.errors import InputError
 from jaxmt.models import fitting
-from jaxmt.models.fitting import EpochStore, FitOptions
+from jaxmt.models.fitting import EpochStore, FitOptions, StorePart
 from jaxmt.text import vocabulary
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 
@@ -348,23 +348,6 @@ class Encoders:
   history: dict[str, list[float]]
 
 
-class _Part:
-  """A part of a store, under a name of its own."""
-
-  def __init__(self, store: EpochStore, name: str):
-    self._store, self._name = store, name
-
-  def get(self, name: str) -> Any:
-    return self._store.get(f"{self._name}-{name}")
-
-  def put(self, name: str, values: Any) -> None:
-    self._store.put(f"{self._name}-{name}", values)
-
-  def drop(self, name: str) -> None:
-    # The last epoch of a part stays: the next part begins with it.
-    self._store.drop(f"{self._name}-{name}")
-
-
 def train_encoders(
   indices: tuple[DocumentIndex, DocumentIndex],
   bitext: tuple[Sequence[str], Sequence[str]],
@@ -390,7 +373,7 @@ def train_encoders(
     retrieve(index, lines, options.documents)
     for index, lines in zip(indices, bitext, strict=True)
   ]
-  part = lambda name: None if store is None else _Part(store, name)
+  part = lambda name: None if store is None else StorePart(store, name)
   modules, learned, history = [], {}, {}
   constants: dict[str, Array] = {}
   for place, side in enumerate(("source", "target")):

@@ -14,15 +14,45 @@ to load: Ctrl-C is then answered with one line from the start.
 """
 
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+import threading
 
-from absl import app, flags, logging
 
-from jaxmt import errors
-from jaxmt.errors import InputError
+def _name() -> str:
+  return os.path.basename(sys.argv[0])
+
+
+def _report_interrupt(kind, value, traceback) -> None:
+  """Answers Ctrl-C outside `run`, while modules are loaded."""
+  if issubclass(kind, KeyboardInterrupt):
+    print(f"{_name()}: interrupted", file=sys.stderr)
+  else:
+    sys.__excepthook__(kind, value, traceback)
+
+
+def _repeat_interrupt(unraisable) -> None:
+  """Raises Ctrl-C again that came where Python drops all exceptions."""
+  import signal
+
+  if issubclass(unraisable.exc_type, KeyboardInterrupt):
+    again = (threading.main_thread().ident, signal.SIGINT)
+    threading.Timer(0.05, signal.pthread_kill, again).start()
+  else:
+    sys.__unraisablehook__(unraisable)
+
+
+sys.excepthook = _report_interrupt
+sys.unraisablehook = _repeat_interrupt
+
+# After the hooks: loading these takes its time.
+import re  # noqa: E402
+from collections.abc import Callable, Mapping, Sequence  # noqa: E402
+from typing import TypeVar  # noqa: E402
+
+from absl import app, flags, logging  # noqa: E402
+
+from jaxmt import errors  # noqa: E402
+from jaxmt.errors import InputError  # noqa: E402
 
 Value = TypeVar("Value")
 
@@ -113,21 +143,6 @@ def _drop_output() -> None:
   os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _report_interrupt(kind, value, traceback) -> None:
-  """Answers Ctrl-C outside `run`, while modules are loaded."""
-  if issubclass(kind, KeyboardInterrupt):
-    print(f"{_name()}: interrupted", file=sys.stderr)
-  else:
-    sys.__excepthook__(kind, value, traceback)
-
-
-sys.excepthook = _report_interrupt
-
-
-def _name() -> str:
-  return os.path.basename(sys.argv[0])
-
-
 def _fail(reason: str):
   """Prints one line and exits with 2."""
   print(f"{_name()}: {' '.join(reason.split())}", file=sys.stderr)
@@ -159,12 +174,18 @@ def required(**values: object) -> None:
       raise InputError(f"--{name} is required")
 
 
-def check_paths(*, outputs: Sequence[str], inputs: Sequence[str] = ()) -> None:
+def check_paths(
+  *,
+  outputs: Sequence[str],
+  inputs: Sequence[str] = (),
+  endings: Mapping[str, Sequence[str]] | None = None,
+) -> None:
   """Refuses two outputs in one file, and an output that is an input.
 
   Args:
     outputs: names of flags that say what is written.
     inputs: names of flags that say what is read, or lists of it.
+    endings: of flags that give the start of several names, what is added.
 
   Raises:
     InputError: naming both flags.
@@ -172,7 +193,9 @@ def check_paths(*, outputs: Sequence[str], inputs: Sequence[str] = ()) -> None:
   seen: dict[str, str] = {}
   for name in (*inputs, *outputs):
     value = flags.FLAGS[name].value or []
-    for path in value.split(",") if isinstance(value, str) else value:
+    values = value.split(",") if isinstance(value, str) else value
+    more = (endings or {}).get(name, ("",))
+    for path in (start + ending for start in values for ending in more):
       if path == "-" or _is_device(path):
         continue  # several may print there
       place = os.path.realpath(path)

@@ -8,7 +8,7 @@ import inspect
 import pathlib
 import platform
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent.parent
 _RECORDED = ("jax", "jaxlib", "flax", "optax", "numpy", "numba", "sacrebleu")
@@ -22,7 +22,7 @@ def direct_imports(path: pathlib.Path) -> tuple[str, ...]:
   counts as importing its packages as well.
   """
   found = set()
-  for node in ast.walk(ast.parse(path.read_bytes())):
+  for node in _statements(ast.parse(path.read_bytes())):
     if isinstance(node, ast.Import):
       found.update(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -37,6 +37,17 @@ def direct_imports(path: pathlib.Path) -> tuple[str, ...]:
   return tuple(sorted(n for n in with_packages if module_path(n).is_file()))
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+  """Yields every statement, however deep; expressions have no imports."""
+  frontier = [tree]
+  while frontier:
+    node = frontier.pop()
+    yield node
+    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+      frontier.extend(getattr(node, field, ()))
+
+
+@functools.cache
 def module_path(module: str) -> pathlib.Path:
   """Returns the source file of a `jaxmt` module."""
   path = _PACKAGE.joinpath(*module.split(".")[1:])

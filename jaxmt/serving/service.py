@@ -17,10 +17,12 @@ from jaxmt.inspection import (
   derivation_views,
   list_views,
   phrase_views,
+  searched,
 )
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
 from jaxmt.report.views import number
 from jaxmt.text import raw_text
+from jaxmt.train import explain
 
 BEST, LISTS, VIEWS = "best", "lists", "views"  # kinds of work
 
@@ -98,7 +100,12 @@ class Service:
     """Everything about one sentence: derivation, chart, list, forest."""
     model = self.model.model
     source = models.make_source(model, [line])
-    empty = {"source": line.split(), "rules": [], "derivation": None}
+    empty = {
+      "source": line.split(),
+      "rules": [],
+      "parts": [],
+      "derivation": None,
+    }
     config = translator.decode_config(self.model, forest=True)
     results = [
       result
@@ -113,7 +120,8 @@ class Service:
       names=[self.system], models=[model], source=source
     )
     book = RuleBook()
-    (view,) = derivation_views.derivation_views(compared, result.best(), book)
+    best = result.best()
+    (view,) = derivation_views.derivation_views(compared, best, book)
     lists = nbest.lists(
       model,
       source,
@@ -121,20 +129,28 @@ class Service:
       nbest.ListSettings(size=size, unique=True),
       rows=np.arange(1),
     )
-    (best,) = list_views.kbest_views(lists, self.features)
+    (kbest,) = list_views.kbest_views(lists, self.features)
     if isinstance(result, PhraseResult):
       chart = phrase_views.stack_view(model, result, 0, hypotheses=30)
       lattice = phrase_views.lattice_view(model, result, grown, 0)
       drawn = {"chart": chart.values(), "lattice": lattice.values()}
+      ranks = phrase_views.ranks_in(
+        model, source, best, [result], tolerance=searched.TIE
+      )
     else:
       chart = chart_views.chart_view(model, result, 0, hypotheses=30)
       drawn = {"chart": chart.values()}
+      ranks = explain.ranks_in(
+        model, source, best, [result], tolerance=searched.TIE
+      )
+    parts = derivation_views.part_views(model, best, ranks, 0)
     return {
       "source": line.split(),
       "text": lists.lines[0],
       "rules": [rule.values() for rule in book.views(compared)],
       "derivation": None if view is None else view.values(),
-      "kbest": best.values(),
+      "parts": [part.values() for part in parts],
+      "kbest": kbest.values(),
       "forest": forest_values(grown),
       **drawn,
     }

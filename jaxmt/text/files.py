@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from jaxmt.errors import InputError
 
 LONGEST_LINE = 1 << 26  # bytes, in files that are read as lines
-LARGE = 1 << 28
+LARGE = 1 << 26
 LARGEST_RATIO = 200  # repeated lines of text come to about a tenth of it
 _GZIP_MAGIC = b"\x1f\x8b"
 _BLOCK = 1 << 22

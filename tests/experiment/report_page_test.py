@@ -6,7 +6,7 @@ import pytest
 
 from jaxmt.experiment import report_page
 from jaxmt.report import blocks
-from tests.reference import tiny_report
+from tests.reference import tiny_report, tiny_training
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,20 @@ def test_long_sentences_have_derivations_but_no_chart(page):
   assert max(node[2] for node in view["n"]) == 400
   roots = [node for node in view["n"] if node[3] == -1]
   assert len(roots) == 2  # two pieces
+
+
+def test_rules_that_differ_come_with_training_pairs(page):
+  quotes, rules = block(page, "training"), block(page, "rules")
+  pairs = [list(pair[:2]) for pair in tiny_training.PAIRS]
+  used = {row for rows in quotes["rules"].values() for row in rows}
+  assert {int(row) for row in quotes["texts"]} == used
+  for row, text in quotes["texts"].items():
+    assert text == pairs[int(row)]
+  for number, rows in quotes["rules"].items():
+    sides = rules[int(number)]["s"], rules[int(number)]["t"]
+    for row in rows:
+      for line, side in zip(pairs[row], sides, strict=True):
+        assert {x for x in side if isinstance(x, str)} <= set(line.split())
 
 
 def test_charts_that_have_no_room_are_left_out(monkeypatch):

@@ -4,7 +4,8 @@
     python -m tests.faults.fuzz guided COUNT SEED FOLDER [READER ...]
 
 A reader may return, or raise `InputError` with one line; anything else is a
-finding.
+finding, and so are more than `_SECONDS` of processor time for one input, and
+more than `_MEMORY` bytes for all of them.
 
 The first form mutates valid files; every input that ends in a new way (another
 message, or acceptance) is added to those: the pool moves towards what is nearly
@@ -16,18 +17,22 @@ reach something new are kept in FOLDER/READER, for the first form to try with
 the compiled kernels.
 
 Prints one JSON line: inputs, how many were accepted and how many endings were
-seen for each reader, and the findings.
+seen for each reader, the slowest input's seconds, and the findings.
 """
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 import random
 import re
+import resource
+import struct
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 
 import numpy as np
@@ -40,10 +45,12 @@ else:
   instrumented = contextlib.nullcontext()
 with instrumented:
   from jaxmt.errors import InputError
+  from tests import util
   from tests.faults import readers
 
 _TOKENS = [
   b" ",
+  b"\t",
   b"\n",
   b"\n\n",
   b"\xc2\x85",
@@ -55,13 +62,51 @@ _TOKENS = [
 ]
 
 
+_SECONDS = 5.0
+_MEMORY = 3 << 30
+
+# Written over whole elements of arrays, which keep their size.
+_BINARY = [
+  struct.pack(f"<{kind}", value)
+  for kind, values in {
+    "h": (-1, 0, 1, -(2**15), 2**15 - 1),
+    "i": (-1, 0, 1, 2, 7, -(2**31), 2**31 - 1, 2**20),
+    "q": (-1, 0, 1, 2, 7, -(2**63), 2**63 - 1, 2**31, 2**20),
+    "f": (-1.0, 0.0, 0.5, 1.0, 1e30, math.nan, math.inf, -math.inf),
+  }.items()
+  for value in values
+]
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?")
+_NUMBERS = b"-1 -0 0 1 2 3 0.5 1e-3 65535 65536 -2.5 1e38 0007".split()
+
+
+def _replace_number(out: bytearray, place: int, rng: random.Random) -> None:
+  """Writes another number in place of the first one from `place` on."""
+  number = _NUMBER.search(out, place)
+  if number:
+    out[number.start() : number.end()] = rng.choice(_NUMBERS)
+
+
+def _change_line(out: bytearray, place: int, rng: random.Random) -> None:
+  """Takes out, doubles or moves the line at `place`."""
+  start = out.rfind(b"\n", 0, place) + 1
+  end = out.find(b"\n", place) + 1 or len(out)
+  line = out[start:end]
+  what = rng.randrange(3)
+  if what != 1:
+    del out[start:end]
+  if what:
+    other = out.rfind(b"\n", 0, rng.randrange(len(out) + 1)) + 1
+    out[other:other] = line
+
+
 def mutate(data: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
-  """Changes bytes, spans, tokens or lines in one to six places."""
+  """Changes bytes, spans, tokens, numbers or lines in one to six places."""
   out = bytearray(data)
   for _ in range(rng.choice((1, 1, 2, 3, 6))):
     place = rng.randrange(len(out) + 1)
     length = rng.choice((1, 1, 2, 4, 9, 40))
-    what = rng.randrange(8)
+    what = rng.randrange(12)
     if what == 0 and place < len(out):
       out[place] ^= 1 << rng.randrange(8)
     elif what == 1:
@@ -76,6 +121,14 @@ def mutate(data: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
       other = rng.choice(pool)
       start = rng.randrange(len(other) + 1)
       out[place : place + length] = other[start : start + length]
+    elif what in (7, 8):
+      _replace_number(out, place, rng)
+    elif what == 9:
+      _change_line(out, place, rng)
+    elif what == 10:
+      value = rng.choice(_BINARY)
+      if place + len(value) <= len(out):
+        out[place : place + len(value)] = value
     else:
       del out[place:]
   return bytes(out)
@@ -108,8 +161,8 @@ def fuzz(name: str, count: int, seed: int) -> dict:
   reader = readers.READERS[name][0]
   pool = _first_pool(name)
   valid, rng = len(readers.seeds(name)), random.Random(f"{seed} {name}")
-  seen, accepted, findings = set(), 0, []
-  with tempfile.TemporaryDirectory(dir=_scratch()) as folder:
+  seen, accepted, findings, slowest = set(), 0, [], 0.0
+  with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "input")
     for number, data in enumerate(pool[:valid]):
       pathlib.Path(path).write_bytes(data)
@@ -121,7 +174,13 @@ def fuzz(name: str, count: int, seed: int) -> dict:
       if number < len(given):
         data = given[number]
       pathlib.Path(path).write_bytes(data)
+      start = time.process_time()
       how, right = ending(reader, path)
+      seconds = time.process_time() - start
+      if number:  # the first one may compile
+        slowest = max(slowest, seconds)
+      if number and seconds > _SECONDS:
+        how, right = f"took {seconds:.0f} s", False
       accepted += how == ""
       if not right and len(findings) < 5:
         findings.append({"reader": name, "how": how, "input": repr(data)})
@@ -133,13 +192,9 @@ def fuzz(name: str, count: int, seed: int) -> dict:
     "inputs": count,
     "accepted": accepted,
     "endings": len(seen),
+    "slowest": round(slowest, 3),
     "findings": findings,
   }
-
-
-def _scratch() -> str | None:
-  """Memory that looks like a disk, if there is any."""
-  return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def guided(name: str, count: int, seed: int, base: str) -> dict:
@@ -173,7 +228,7 @@ def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
   folder = pathlib.Path(flags[-1])
   for number, data in enumerate(readers.seeds(name)):
     (folder / f"seed{number}").write_bytes(data)
-  path = tempfile.mkdtemp(dir=_scratch()) + "/input"
+  path = tempfile.mkdtemp() + "/input"
   seen: set[str] = set()
   found = {"inputs": 0, "accepted": 0, "endings": 0, "findings": []}
 
@@ -198,6 +253,7 @@ def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
 
 def main(arguments: list[str]) -> None:
   """Runs one of the forms."""
+  tempfile.tempdir = util.fast_folder()
   np.seterr(all="ignore")
   warnings.simplefilter("ignore")
   if arguments[0] == "one":
@@ -207,6 +263,7 @@ def main(arguments: list[str]) -> None:
     names = arguments[4:] or list(readers.READERS)
     print(json.dumps({n: guided(n, count, seed, base) for n in names}))
   else:
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
     count, seed = int(arguments[0]), int(arguments[1])
     names = arguments[2:] or list(readers.READERS)
     print(json.dumps({name: fuzz(name, count, seed) for name in names}))

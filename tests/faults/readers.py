@@ -1,16 +1,15 @@
 """Every reader of files, with valid inputs to start fuzzing from.
 
-A reader takes a path. It may return, or raise `InputError` with one line;
-anything else is a fault. What it returns is used as far as kernels would.
+Those of folders are in `folder_readers.py`. A reader takes a path. It may
+return, or raise `InputError` with one line; anything else is a fault. What it
+returns is used as far as kernels would.
 """
 
 import io
 import json
 import os
 import pathlib
-import re
 import tempfile
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -21,22 +20,14 @@ from jaxmt.decode import forest_files
 from jaxmt.decode.phrase import markup
 from jaxmt.errors import InputError
 from jaxmt.experiment import (
-  finished_run,
   induction_study,
-  saved_systems,
   study,
 )
-from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import (
-  maxent_reordering,
-  sentence_models,
-  topic_features,
   weights,
 )
 from jaxmt.grammar import (
-  dependency_table,
   formats,
-  native,
   pair_quality,
   reordering,
   validation,
@@ -46,15 +37,11 @@ from jaxmt.hypergraph import archive
 from jaxmt.lm import arpa_read
 from jaxmt.lm import tables as lm_tables
 from jaxmt.models import vector_files
-from jaxmt.parse import saved_parsers
-from jaxmt.runtime import checkpoint
 from jaxmt.serving import requests
 from jaxmt.text import (
-  array_folder,
   bitext,
   files,
   links,
-  ragged,
   treebank,
   trees,
   vocabulary,
@@ -63,27 +50,8 @@ from jaxmt.text import (
 from jaxmt.train import supervised_alignment
 from jaxmt.tune import domains
 from jaxmt.tune.formats import kbest_files, mert_data
+from tests.faults import folder_readers
 
-_ARPA = """\\data\\
-ngram 1=4
-ngram 2=2
-ngram 3=1
-
-\\1-grams:
--1\t<s>\t-0.5
--0.5\t</s>
--0.7\ta\t-0.25
--2\t<unk>
-
-\\2-grams:
--0.25\t<s> a\t-0.125
--0.5\ta a
-
-\\3-grams:
--0.125\t<s> a a
-
-\\end\\
-"""
 _FOREST = {
   "format": "jaxmt forest",
   "version": 1,
@@ -126,37 +94,6 @@ LM0= 0.5
 TranslationModel0= 0.2 0.2 0.2 0.2
 WordPenalty0= -1
 """
-_CONLLU = """# text = a dog
-1-2\tadog\t_\t_\t_\t_\t_\t_\t_\t_
-1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_
-2\tdog\t_\tNOUN\t_\t_\t0\troot\t_\t_
-
-the\tDET\t2\tdet
-cat\tNOUN\t0\troot
-"""
-_SETTINGS = {
-  "format": "jaxmt-system",
-  "version": 1,
-  "system": "primary",
-  "grammar": "grammar",
-  "lm": "lm.arpa.gz",
-  "weights": "weights.txt",
-  "dialect": "jaxmt",
-  "span": 10,
-  "targets": 20,
-  "binarize": False,
-  "beam": 30,
-  "pop": 200,
-  "batch_cells": 4096,
-}
-_RUN = {
-  "config": {
-    "search": {"beam": 4, "pop": 10},
-    "data": {"reverse": False},
-    "systems": ["primary"],
-    "epochs": 1,
-  }
-}
 _RESULTS = {
   "systems": {"primary": {"bleu": 20.5}},
   "tune": {"primary": {"bleu": 21}},
@@ -176,175 +113,6 @@ def _moses_forest(path: str) -> None:
     forest_files.read(folder)
 
 
-def _unpack(path: str, folder: str, meta: dict) -> None:
-  """Writes one input as the files of a folder, with matching checksums."""
-  entries = {}
-  for part in pathlib.Path(path).read_bytes().split(b"\0FILE\0")[1:]:
-    name, _, content = part.partition(b"\0")
-    name = re.sub(r"[^a-z_.]", "", name.decode("latin-1"))[:40] or "x"
-    if name.strip(".") and name != array_folder.MANIFEST:
-      pathlib.Path(folder, name).write_bytes(content)
-      crc = zlib.crc32(content)
-      entries[name] = {"bytes": len(content), "crc32": crc}
-  manifest = json.dumps({**meta, "files": entries})
-  pathlib.Path(folder, array_folder.MANIFEST).write_text(manifest)
-
-
-def _packed(folder: str) -> bytes:
-  """The files of a folder as one input."""
-  return b"".join(
-    b"\0FILE\0%s\0%s" % (path.name.encode(), path.read_bytes())
-    for path in sorted(pathlib.Path(folder).iterdir())
-    if path.name != array_folder.MANIFEST
-  )
-
-
-def _folder_reader(meta: dict, read: Callable[[str], object]):
-  def reader(path: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-      _unpack(path, folder, meta)
-      read(folder)
-
-  return reader
-
-
-def _folder_seed(write: Callable[[str], object]) -> Callable[[], bytes]:
-  def seed() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-      write(f"{folder}/t")
-      return _packed(f"{folder}/t")
-
-  return seed
-
-
-def _write_table(path: str) -> None:
-  from tests.grammar import validation_test
-
-  native.write(path, validation_test.sample())
-
-
-def _arpa_tables() -> lm_tables.Tables:
-  with tempfile.TemporaryDirectory() as folder:
-    path = f"{folder}/lm"
-    pathlib.Path(path).write_text(_ARPA)
-    return lm_tables.build_tables(arpa_read.read_arpa(path))
-
-
-def _write_automaton(path: str) -> None:
-  record = LanguageModel(tables=_arpa_tables(), arpa=["x"], metrics={})
-  checkpoint.write(pathlib.Path(path), record.to_values(), {})
-
-
-def _automaton(folder: str) -> None:
-  """Reads a language model of a run, and scores a text with it."""
-  try:
-    values, _ = checkpoint.read(pathlib.Path(folder))
-  except checkpoint.Damaged as damage:
-    raise InputError(str(damage)) from damage
-  try:
-    tables = LanguageModel.from_values(values).tables
-  except InputError:
-    raise
-  except (KeyError, TypeError, ValueError, AttributeError):
-    return  # as `finished_run.record` takes it
-  size = len(tables.words)
-  text = np.arange(1, size + 1, dtype=np.int32).repeat(2)
-  rows = ragged.Ragged(flat=text, offsets=np.array([0, len(text)]))
-  lm_tables.score_text(tables, rows)
-
-
-def _write_parser(path: str) -> None:
-  from jaxmt.parse.arc_parser import ArcParser
-
-  arrays = {
-    "hashed": np.zeros(256, np.float32),
-    "between": np.zeros((2, 4, 4, 4), np.float32),
-  }
-  with array_folder.open_writer(path) as out:
-    saved_parsers._write_arc(out, ArcParser(weights=arrays, tag_names=("A",)))
-
-
-def _write_siblings(path: str) -> None:
-  from jaxmt.parse.sibling_parser import SiblingParser
-
-  weights = np.zeros(1 << 10, np.float32)
-  saved_parsers.save(path, SiblingParser(weights=weights))
-
-
-_TAG_META = {"format": saved_parsers.FORMAT, "version": 2, "kind": "tagger"}
-
-
-def _write_tagger(path: str) -> None:
-  from jaxmt.parse import tagger
-
-  with tempfile.TemporaryDirectory() as folder:
-    bank = pathlib.Path(folder, "bank")
-    bank.write_text(_CONLLU)
-    saved_parsers.save(path, tagger.count(treebank.read_treebank(str(bank))))
-
-
-def _write_dependencies(path: str) -> None:
-  keys = np.array([3, 5, 9], np.uint64)
-  kinds = np.array([0, 1, 1], np.int8)
-  table = dependency_table.make_table(keys, np.array([-1.0, 0, -2]), kinds)
-  dependency_table.save(path, table)
-
-
-def _write_maxent(path: str) -> None:
-  words = vocabulary.build([["a b"]])
-  size = maxent_reordering.num_parameters((len(words), len(words)), 3)
-  model = maxent_reordering.ReorderingModel(
-    source_words=words,
-    target_words=words,
-    theta=np.zeros(size, np.float32),
-    bits=3,
-  )
-  values = maxent_reordering.to_values(model)
-  with array_folder.open_writer(path) as out:
-    for name, value in values.items():
-      if isinstance(value, np.ndarray):
-        out.append(name, value)
-      else:
-        out.write_lines(name, value)
-
-
-def _write_scorer(path: str) -> None:
-  words = vocabulary.to_lines(vocabulary.build([["a b"]]))
-  shapes = {"source": (6, 2), "target": (6, 2), "context": (6, 2)}
-  shapes |= {"rule": (4, 3), "bias": (3,), "sentence": (2, 3), "output": (3, 1)}
-  with array_folder.open_writer(path) as out:
-    for name, shape in shapes.items():
-      out.append(f"scorer_{name}", np.zeros(shape, np.float32))
-    for side in ("source", "target"):
-      out.write_lines(f"scorer_{side}_words", words)
-
-
-def _write_topics(path: str) -> None:
-  arrays = {
-    "offsets": np.array([0, 1, 3]),
-    "ids": np.array([4, 4, 5], np.int32),
-    "weights": np.ones(3, np.float32),
-    "idf": np.ones(6, np.float32),
-    "encoder": np.ones((6, 2), np.float32),
-    "bias": np.zeros(2, np.float32),
-    "count": np.array([1], np.int32),
-    "keys": np.array([1, 2, 3], np.uint64),
-    "source": np.ones((3, 2), np.float32),
-    "target": np.ones((3, 2), np.float32),
-  }
-  with array_folder.open_writer(path) as out:
-    for name, array in arrays.items():
-      out.append(f"topics_{name}", array)
-    words = vocabulary.to_lines(vocabulary.build([["a b"]]))
-    out.write_lines("topics_words", words)
-
-
-def _sentence_models(path: str) -> None:
-  for model in sentence_models.read(path):
-    if isinstance(model, topic_features.TopicModel):
-      model.sentence_vector(("a", "b", "c"))
-
-
 def _reordering(path: str) -> None:
   model = reordering.read(path)
   validation.validate(model)
@@ -359,51 +127,6 @@ def _travatar_ini(path: str) -> None:
   lines = files.read_lines(path)
   weights.travatar_binarizer(lines, path=path)
   weights.parse_weights(lines, path=path)
-
-
-def _manifest(path: str) -> None:
-  with tempfile.TemporaryDirectory() as folder:
-    data = pathlib.Path(path).read_bytes()
-    pathlib.Path(folder, array_folder.MANIFEST).write_bytes(data)
-    pathlib.Path(folder, "a.txt").write_text("b\n")
-    for read in (saved_parsers.load, native.read):
-      try:
-        read(folder)
-      except InputError:
-        continue
-    array_folder.open_folder(folder, verify=True).lines("a")
-
-
-def _run_folder(name: str) -> Callable[[str], None]:
-  """A reader of one file of a run's folder; the other one is right."""
-
-  def reader(path: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-      right = {
-        "run.json": json.dumps(_RUN),
-        "metrics.jsonl": '{"stage": "lm", "key": "ab"}\n',
-      }
-      for file, text in right.items():
-        pathlib.Path(folder, file).write_text(text)
-      data = pathlib.Path(path).read_bytes()
-      pathlib.Path(folder, name).write_bytes(data)
-      run = finished_run.read(folder)
-      finished_run.find_system(run, None)
-      run.last_epoch(run.systems[-1])
-
-  return reader
-
-
-def _settings(path: str) -> None:
-  """Reads an exported folder without its models."""
-  with tempfile.TemporaryDirectory() as folder:
-    data = pathlib.Path(path).read_bytes()
-    pathlib.Path(folder, "settings.json").write_bytes(data)
-    try:
-      saved_systems.load(folder)
-    except InputError as error:
-      if "no such file" not in error.cause:  # the models are not there
-        raise
 
 
 def _npz(**arrays) -> bytes:
@@ -514,7 +237,6 @@ _OFFSETS = {
   "score": np.zeros(2, np.float32),
   "nodes": np.zeros(2),
 }
-_META = {"format": saved_parsers.FORMAT, "version": 2, "kind": "arc"}
 
 # The reader, and inputs it accepts: text, bytes, or a function that makes one.
 READERS: dict[str, tuple[Callable[[str], object], list]] = {
@@ -540,7 +262,7 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
       )
     ],
   ),
-  "treebank": (_treebank, [_CONLLU]),
+  "treebank": (_treebank, [folder_readers.TREEBANK]),
   "vectors": (vector_files.read, ["2 3\na 1 2 3\nb -1 0.5 1e-3\n"]),
   "weights": (
     _read_lines(weights.parse_weights),
@@ -568,7 +290,7 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   ),
   "arpa": (
     lambda path: lm_tables.build_tables(arpa_read.read_arpa(path)),
-    [_ARPA],
+    [folder_readers.ARPA],
   ),
   "cdec": (
     lambda path: _table(path, "cdec"),
@@ -612,65 +334,13 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "forest_npz": (forest_files.read, [_forest_npz]),
   "archive": (archive.load, [lambda: _npz(**_OFFSETS)]),
   "moses_forest": (_moses_forest, [_MOSES_GRAPH]),
-  "native": (
-    _folder_reader(native.META, native.read),
-    [_folder_seed(_write_table)],
-  ),
-  "automaton": (
-    _folder_reader({"meta": {}}, _automaton),
-    [_folder_seed(_write_automaton)],
-  ),
-  "parser": (
-    _folder_reader(_META, saved_parsers.load),
-    [_folder_seed(_write_parser)],
-  ),
-  "siblings": (
-    _folder_reader(
-      {**_META, "kind": "sibling"},
-      saved_parsers.load,
-    ),
-    [_folder_seed(_write_siblings)],
-  ),
-  "tagger": (
-    _folder_reader(_TAG_META, saved_parsers.load),
-    [_folder_seed(_write_tagger)],
-  ),
-  "dependencies": (
-    _folder_reader(
-      {"format": dependency_table.FORMAT, "version": dependency_table.VERSION},
-      dependency_table.load,
-    ),
-    [_folder_seed(_write_dependencies)],
-  ),
   "clusters": (_read_lines(word_clusters.read_lines), ["01\ta\t3\n1\tb\n"]),
-  "maxent": (
-    _folder_reader({}, maxent_reordering.read),
-    [_folder_seed(_write_maxent)],
-  ),
-  "scorer": (
-    _folder_reader({}, _sentence_models),
-    [_folder_seed(_write_scorer), _folder_seed(_write_topics)],
-  ),
-  "manifest": (
-    _manifest,
-    [
-      json.dumps(
-        {**meta, "files": {"a.txt": {"bytes": 2, "crc32": 4140298948}}}
-      )
-      for meta in (native.META, _META)
-    ],
-  ),
-  "run": (_run_folder("run.json"), [json.dumps(_RUN)]),
-  "metrics": (
-    _run_folder("metrics.jsonl"),
-    ['{"stage": "lm", "key": "ab"}\n{"stage": "x-y", "key": "0"}\n'],
-  ),
-  "settings": (_settings, [json.dumps(_SETTINGS)]),
   "results": (study._read_results, [json.dumps(_RESULTS)]),
   "statistics": (
     _statistics,
     [lambda: _npz(**{"primary/bleu": np.zeros((2, 3))})],
   ),
+  **folder_readers.READERS,
 }
 
 

@@ -1,21 +1,28 @@
 """Kills and failing system calls all over a whole, small experiment.
 
     python -m tests.faults.training_faults each
+    python -m tests.faults.training_faults flips
     python -m tests.faults.training_faults COUNT FOLDER [SEED [KIND ...]]
 
 The first form dies in each stage, before its artefact is written, and before
 each file of the report, is started again each time, and compares the results
 with those of an undisturbed run.
 
-The second form goes on, from the records in FOLDER, until there were COUNT
+The second form flips a bit in every file of the finished folder, one after the
+other, and starts the experiment again: what was spoilt is made anew, or the
+results are the same.
+
+The third form goes on, from the records in FOLDER, until there were COUNT
 faults: SIGKILL before a random system call that writes or at a random moment,
 a system call that fails (disk full, input/output error), files that become too
 large, and flipped bits in a finished folder. Then the same folder is started
-again, until it has finished. KINDS has the names of the faults; "write" and
-"moment" are the kills. Without a KIND, there are all of them.
+again, until it has finished; the next one begins before a random stage. KINDS
+has the names of the faults; "write" and "moment" are the kills. Without a KIND,
+there are all of them.
 
-Runs are forks of a process that has imported everything but has not started
-JAX. Prints a JSON object: faults by stage and kind, and what went wrong.
+Runs are forks of a process that has imported everything and read the code's
+versions, but has not started JAX. Prints a JSON object: faults by stage and
+kind, and what went wrong.
 """
 
 import collections
@@ -32,10 +39,11 @@ import sys
 import tempfile
 import traceback
 
+import jaxmt
 from configs import quickstart
 from jaxmt.errors import InputError
 from jaxmt.experiment import experiment, pipeline
-from jaxmt.runtime import checkpoint, parallel
+from jaxmt.runtime import checkpoint, parallel, provenance
 from jaxmt.text import files
 
 KINDS = ("write", "moment", "ENOSPC", "EIO", "size", "flip")
@@ -144,10 +152,14 @@ def die_before(name: str) -> None:
 
 def undisturbed(base: pathlib.Path) -> list[str]:
   """Runs the experiment in `base/whole`; returns its stages."""
+  for source in pathlib.Path(jaxmt.__file__).parent.rglob("*.py"):
+    provenance.direct_imports(source)  # which is half the work of a short run
   code, said = in_child(base / "whole")
   if code:
     raise RuntimeError(said)
-  return re.findall(r"^\[([\w-]+)\] (?:running|reused)", said, re.MULTILINE)
+  names = re.findall(r"^\[([\w-]+)\] (?:running|reused)", said, re.MULTILINE)
+  (base / "stages").write_text("\n".join(names))
+  return names
 
 
 def kill_in_each_stage(base: pathlib.Path) -> dict:
@@ -205,26 +217,55 @@ def limit_size(size: int) -> None:
   resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def flip(workdir: pathlib.Path, rng: random.Random) -> str:
-  """Flips a bit in some file; returns its name."""
-  found = sorted(path for path in workdir.rglob("*") if path.is_file())
-  path = rng.choice([one for one in found if one.stat().st_size])
-  data = bytearray(path.read_bytes())
+def files_of(workdir: pathlib.Path) -> list[pathlib.Path]:
+  """All files but empty ones, sorted."""
+  every = sorted(path for path in workdir.rglob("*") if path.is_file())
+  return [path.relative_to(workdir) for path in every if path.stat().st_size]
+
+
+def flip(
+  base: pathlib.Path, name: pathlib.Path, rng: random.Random
+) -> list[str]:
+  """Flips a bit in a file of a finished run; returns what went wrong."""
+  workdir = base / "flipped"
+  shutil.rmtree(workdir, ignore_errors=True)
+  shutil.copytree(base / "whole", workdir)
+  data = bytearray((workdir / name).read_bytes())
   data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-  path.write_bytes(data)
-  return str(path.relative_to(workdir))
+  (workdir / name).write_bytes(data)
+  return [f"{name}: {text}" for text in finish(base, workdir)]
+
+
+def flip_in_each_file(base: pathlib.Path) -> dict:
+  """Flips a bit in every file; returns what happened."""
+  undisturbed(base)
+  rng, wrong, names = random.Random(0), [], files_of(base / "whole")
+  for name in names:
+    wrong += flip(base, name, rng)
+  return {"faults": len(names), "wrong": wrong}
+
+
+def begin(base: pathlib.Path, workdir: pathlib.Path, rng) -> None:
+  """Makes a folder as a run leaves it that was stopped before some stage."""
+  shutil.rmtree(workdir, ignore_errors=True)
+  shutil.copytree(base / "whole", workdir)
+  for name in (*REPORT, "metrics.jsonl", "run.json"):
+    (workdir / name).unlink()
+  stages = (base / "stages").read_text().split()
+  for stage in stages[rng.randrange(len(stages) + 1) :]:
+    for artefact in workdir.glob(f"artefacts/{stage}-*"):
+      if artefact.name.rpartition("-")[0] == stage:
+        shutil.rmtree(artefact)
 
 
 def fault(base: pathlib.Path, workdir: pathlib.Path, rng, kinds):
   """One fault; returns (kind, stage, what went wrong)."""
+  if not workdir.exists():
+    begin(base, workdir, rng)
   kind = rng.choice(kinds)
   if kind == "flip":  # of a finished run
-    name, workdir = "", base / "flipped"
-    shutil.rmtree(workdir, ignore_errors=True)
-    shutil.copytree(base / "whole", workdir)
-    name = flip(workdir, rng)
-    wrong = finish(base, workdir)
-    return kind, name.split("-")[0], [f"{name}: {text}" for text in wrong]
+    name = rng.choice(files_of(base / "whole"))
+    return kind, str(name).split("-")[0], flip(base, name, rng)
   # Small ones end early stages, large ones late stages.
   number = int(2 ** rng.uniform(0, 9))
   prepare = {
@@ -267,9 +308,10 @@ def go_on(base: pathlib.Path, count: int, seed: int, kinds=KINDS) -> dict:
 
 
 if __name__ == "__main__":
-  if sys.argv[1] == "each":
+  forms = {"each": kill_in_each_stage, "flips": flip_in_each_file}
+  if sys.argv[1] in forms:
     with tempfile.TemporaryDirectory() as folder:
-      print(json.dumps(kill_in_each_stage(pathlib.Path(folder)), indent=1))
+      print(json.dumps(forms[sys.argv[1]](pathlib.Path(folder)), indent=1))
   else:
     folder = pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)

@@ -176,3 +176,77 @@ def test_bad_flags_of_topics_are_one_line(documents, tmp_path, flags, message):
   assert done.returncode == 2 and message in done.stderr
   assert len(done.stderr.strip().splitlines()) == 1
   assert not (tmp_path / "o").exists()
+
+
+@pytest.fixture(scope="module")
+def phrase_table(tmp_path_factory):
+  """A bitext with its phrase table."""
+  where = tmp_path_factory.mktemp("brae")
+  pairs = [("das haus", "the house"), ("ein haus", "a house")] * 2
+  pairs += [("das buch", "the book"), ("ein buch liegt", "a book lies")] * 2
+  pairs += [("das haus", "that house")]
+  for name, rows in zip(("s", "t"), zip(*pairs, strict=True), strict=True):
+    (where / name).write_text("".join(f"{row}\n" for row in rows))
+  links = [
+    " ".join(f"{n}-{n}" for n in range(len(s.split()))) for s, _ in pairs
+  ]
+  (where / "l").write_text("".join(f"{row}\n" for row in links))
+  flags = [f"--{n}={where / f}" for n, f in (("source", "s"), ("target", "t"))]
+  extract = [*flags, f"--links={where / 'l'}", "--kind=phrase"]
+  done = util.run_program(
+    "launch/extract.py", *extract, f"--output={where / 'g'}"
+  )
+  assert done.returncode == 0, done.stderr
+  learn = ["--model=brae", "--kind=phrase", f"--grammar={where / 'g'}", *flags]
+  return where, learn, extract
+
+
+def test_similarities_of_a_bitext(phrase_table, tmp_path):
+  where, flags, extract = phrase_table
+  learn = [*flags, "--size=4", "--epochs=1", "--rounds=2", "--batch=4"]
+  learn += [f"--workdir={tmp_path / 'work'}", "--unit"]
+  done = run(*learn, f"--output={tmp_path / 'one'}")
+  assert done.returncode == 0, done.stderr
+  assert "of 9 sentence pairs" in done.stderr and "rounds" in done.stderr
+  again = run(*learn, f"--output={tmp_path / 'two'}")
+  assert again.returncode == 0, again.stderr
+  one, two = (
+    sentence_models.read(str(tmp_path / name))[0].to_values()
+    for name in ("one", "two")
+  )
+  assert all(np.array_equal(one[name], two[name]) for name in one)
+  # The table without dissimilar rules.
+  table = native.read(str(where / "g"))
+  prune = [*extract, f"--similarity_model={tmp_path / 'one'}"]
+  prune += ["--similarity=1.1", "--similar_best=1"]
+  done = util.run_program(
+    "launch/extract.py", *prune, f"--output={tmp_path / 'g'}"
+  )
+  assert done.returncode == 0, done.stderr
+  pruned = native.read(str(tmp_path / "g"))
+  sides = {tuple(table.source[rule].tolist()) for rule in range(len(table))}
+  left = [tuple(pruned.source[rule].tolist()) for rule in range(len(pruned))]
+  assert len(pruned) < len(table) and set(left) == sides
+  done = util.run_program(
+    "launch/extract.py",
+    *extract,
+    "--similarity=0.5",
+    f"--output={tmp_path / 'n'}",
+  )
+  assert done.returncode == 2 and "need each other" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("flags", "message"),
+  [
+    (("--alpha=2",), "option 'alpha'"),
+    (("--longest=0",), "--longest"),
+    (("--source_vectors=nowhere",), "nowhere"),
+    (("--grammar=nowhere",), "nowhere"),
+  ],
+)
+def test_bad_flags_of_brae_are_one_line(phrase_table, tmp_path, flags, message):
+  done = run(*phrase_table[1], f"--output={tmp_path / 'o'}", *flags)
+  assert done.returncode == 2 and message in done.stderr
+  assert len(done.stderr.strip().splitlines()) == 1
+  assert not (tmp_path / "o").exists()

@@ -152,6 +152,11 @@ def test_a_forest_comes_with_its_derivation_and_chart(server, offline):
   assert len(found["forest"]["nodes"]) == offline.forests[4].num_nodes
   assert len(found["forest"]["edges"]) == offline.forests[4].num_edges
   assert found["chart"]["k"] == 12 and found["derivation"]["n"]
+  # Every part of the translation stands in the beam of its cell.
+  assert len(found["parts"]) == len(found["derivation"]["n"])
+  for begin, end, glue, rank, competing, gap, kept in found["parts"]:
+    assert kept and 1 <= rank <= competing and gap > -1e-3
+    assert [begin, end, glue] in [one[:3] for one in found["chart"]["c"]]
   status, found = server.ask("/forest", {"text": ""})
   assert status == 200 and found["derivation"] is None
 
@@ -230,6 +235,9 @@ def test_the_live_page_translates_and_ranks(server, tmp_path):
       ".includes('<b>x</b>')",
     )
     browser.click(driver, ".chart .cell")
+    assert driver.execute_script(
+      "return document.querySelectorAll('.chart .ring.kept').length"
+    )
     rows = "return [...document.querySelectorAll('.kbest tbody tr')]"
     order = f"{rows}.map((r) => r.dataset.candidate).join()"
     before = driver.execute_script(order)

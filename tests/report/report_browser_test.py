@@ -2,6 +2,7 @@
 
 import pytest
 
+from jaxmt.report import html, page, views
 from tests.reference import tiny_report
 from tests.report import browser
 
@@ -40,6 +41,18 @@ def silent(driver):
   assert outside == []
 
 
+@pytest.fixture(scope="module")
+def tree_address(tmp_path_factory):
+  """A report that came with a section of its own."""
+  tree = views.DependencyView(words=["a", "b"], trees=[("t", [1, -1], [])])
+  given = page.section("Trees over phrases: t", html.drawn(tree))
+  start = '<main id="report">'
+  path = tmp_path_factory.mktemp("trees") / "report.html"
+  text = tiny_report.page().replace(start, start + given)
+  path.write_text(text, encoding="utf-8")
+  return path.as_uri()
+
+
 def texts(driver, selector):
   return driver.execute_script(
     "return [...document.querySelectorAll(arguments[0])]"
@@ -74,6 +87,23 @@ def test_every_section_opens(driver, address, name):
     "return document.documentElement.scrollWidth - window.innerWidth"
   )
   assert wide <= 0  # nothing makes the page wider than the window
+
+
+def test_sections_that_the_page_came_with_are_opened_by_name(
+  driver, tree_address
+):
+  visible = (
+    "return [...document.querySelectorAll('main > section')]"
+    ".filter((s) => !s.hidden).map((s) => s.id)"
+  )
+  browser.visit(driver, tree_address)
+  assert driver.execute_script(visible) == ["overview"]
+  assert texts(driver, "nav button")[-1] == "Trees over phrases: t"
+  browser.click(driver, "#tab-more-1")
+  browser.wait(driver, "return location.hash === '#more-1'")
+  browser.wait(driver, "return !document.querySelector('#more-1').hidden")
+  assert driver.execute_script(visible) == ["more-1"]
+  assert len(texts(driver, "#more-1 svg path")) == 2
 
 
 def test_tables_sort(driver, address):
@@ -120,6 +150,8 @@ def test_keys_walk_through_sections_and_sentences(driver, address):
   first = driver.execute_script("return location.hash")
   driver.find_element(By.CSS_SELECTOR, ".list").send_keys(Keys.ARROW_DOWN)
   browser.wait(driver, f"return location.hash !== '{first}'")
+  body.send_keys("k")
+  browser.wait(driver, f"return location.hash === '{first}'")
   body.send_keys("/")
   browser.wait(driver, "return document.activeElement.id === 'filter-text'")
 
@@ -133,6 +165,19 @@ def test_pointing_at_a_rule_marks_its_words_everywhere(driver, address):
   # In the derivation pointed at, and in the others.
   assert len(marked) >= 2 and set(marked) == {"alt"}
   assert "old" in texts(driver, ".derivation .words:last-child .w.hot")
+
+
+def test_rules_of_one_derivation_only_are_marked(driver, address):
+  show(driver, address, 3)
+  only = texts(driver, ".why table tbody td:nth-child(2) .rule")
+  panel = "#sentence .columns > .panel:nth-child({})"
+  found = [
+    texts(driver, f"{panel.format(n)} .node.other > .head .rule")
+    for n in (1, 2, 3)
+  ]
+  assert found[0] and found[1] and not found[2]
+  # A derivation may use a rule more than once.
+  assert {*found[0], *found[1]} == set(only)
 
 
 def test_word_links_lead_from_word_to_word(driver, address):

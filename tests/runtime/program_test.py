@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -24,11 +25,16 @@ _CONFIG = config_flags.DEFINE_config_file("config", None, "the config")
 _FILE = flags.DEFINE_string("file", None, "the file to read")
 _OUTPUT = flags.DEFINE_string("output", "-", "what to write")
 _OTHER = flags.DEFINE_string("other", None, "what else to write")
+_PARTS = flags.DEFINE_string("parts", None, "start of names to write")
 
 
 def main(argv):
   program.required(file=_FILE.value)
-  program.check_paths(outputs=("output", "other"), inputs=("file",))
+  program.check_paths(
+    outputs=("output", "other", "parts"),
+    inputs=("file",),
+    endings={"parts": (".a", ".b")},
+  )
   if _FILE.value == "locked":
     open("/proc/self/nothing")
   lines = files.read_lines(_FILE.value)
@@ -107,6 +113,7 @@ def shell(tmp_path, command):
     ("PY --file=t --output=./t", "./t: --file and --output are the same"),
     ("PY --file=t --output=l", "l: --file and --output are the same"),
     ("PY --file=t --output=n --other=n", "n: --output and --other are"),
+    ("PY --file=t --output=n.b --parts=n", "n.b: --output and --parts are"),
   ],
 )
 def test_failed_calls_and_lost_outputs_are_one_line(
@@ -139,6 +146,25 @@ def test_an_interrupt_while_loading_is_one_line(tmp_path):
   done = shell(tmp_path, "PY")
   assert done.returncode != 0
   assert done.stderr == b"p.py: interrupted\n"
+
+
+def test_an_interrupt_that_python_drops_is_raised_again(tmp_path):
+  (tmp_path / "p.py").write_text(
+    "from jaxmt.runtime import program\n"
+    "import os, signal, time\n"
+    "class Last:\n"
+    "  def __del__(self):\n"
+    "    os.kill(os.getpid(), signal.SIGINT)\n"
+    "    time.sleep(0.01)\n"
+    "def main(argv):\n"
+    "  Last()\n"
+    "  time.sleep(60)\n"
+    "program.run(main)\n"
+  )
+  start = time.monotonic()
+  done = shell(tmp_path, "PY")
+  assert (done.returncode, done.stderr) == (2, b"p.py: interrupted\n")
+  assert time.monotonic() - start < 30
 
 
 def test_bad_text_is_named_by_file_and_line(script, tmp_path):

@@ -15,6 +15,7 @@ from jaxmt.features import maxent_reordering, sentence_models
 from jaxmt.features.maxent_reordering import MaxEntOptions, ReorderingModel
 from jaxmt.features.sentence_models import SentenceModel
 from jaxmt.grammar import btg, native, pair_quality
+from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import (
   block_pairs,
@@ -64,6 +65,10 @@ class GrammarStageConfig:
     reordering: training of a "btg"'s reordering model.
     models: folders of `launch/embed.py` with trained features of rules in
       sentences.
+    similarity: drop rules less similar in both directions than this, by the
+      one of `models` that knows (see `jaxmt.features.phrase_similarity`); -1
+      drops none.
+    similar_best: most similar rules of a source side that stay anyway.
   """
 
   kind: str = "joint"
@@ -79,6 +84,8 @@ class GrammarStageConfig:
   walk: WalkOptions = dataclasses.field(default_factory=WalkOptions)
   reordering: MaxEntOptions = dataclasses.field(default_factory=MaxEntOptions)
   models: tuple[str, ...] = ()
+  similarity: float = -1.0
+  similar_best: int = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -161,6 +168,10 @@ def check(config: GrammarStageConfig) -> None:
     config.phrases.smoothing != "none" or config.phrases.significance
   ):
     raise InputError("config key 'grammar.phrases': a btg has only 'length'")
+  if config.similarity > -1 and not config.models:
+    raise InputError("config key 'grammar.similarity' needs 'grammar.models'")
+  if config.similar_best < 0:
+    raise InputError("config key 'grammar.similar_best' must not be negative")
   if config.weighted and not config.provenance:
     raise InputError("config key 'grammar.weighted' needs 'provenance'")
 
@@ -206,7 +217,29 @@ def extract(
   del manifests  # they tell the content of the folders
   grammar = _extract(config, corpus, links)
   models = sentence_models.read_all(config.models, grammar.table)
-  return dataclasses.replace(grammar, models=models)
+  grammar = dataclasses.replace(grammar, models=models)
+  return _without_dissimilar(config, grammar)
+
+
+def _without_dissimilar(
+  config: GrammarStageConfig, grammar: Grammar
+) -> Grammar:
+  """Drops the rules that `config.similarity` says."""
+  if config.similarity <= -1:
+    return grammar
+  stays = sentence_models.similar_rules(
+    grammar.models,
+    grammar.table,
+    threshold=config.similarity,
+    best=config.similar_best,
+  )
+  provenance = grammar.provenance
+  return dataclasses.replace(
+    grammar,
+    table=table_lib.select(grammar.table, stays),
+    provenance=provenance and provenance_lib.select(provenance, stays),
+    metrics=grammar.metrics | {"similar": int(stays.sum())},
+  )
 
 
 def _extract(

@@ -12,8 +12,9 @@
 // Reads a derivation: target words, where each node's words stand, its
 // children, and which words are its own.
 jaxmt.read = (context, view) => {
-  const nodes = view.n.map(([rule, begin, end, parent, added]) => ({
-    rule: context.rules[rule],
+  const nodes = view.n.map(([number, begin, end, parent, added]) => ({
+    number,
+    rule: context.rules[number],
     begin,
     end,
     parent,
@@ -195,8 +196,9 @@ jaxmt.strip = (source, target, links) => {
 };
 
 // Draws a derivation. Options: system (which weights to show first), ranks
-// (parts as `PartView` has them, in the order of the nodes), onSpan(begin, end)
-// when a span is pointed at.
+// (parts as `PartView` has them, in the order of the nodes), shared (numbers of
+// rules that another derivation uses, too: the others are marked), onSpan(begin,
+// end) when a span is pointed at.
 jaxmt.derivation = (context, view, options = {}) => {
   const { h } = jaxmt;
   if (!view)
@@ -315,7 +317,10 @@ jaxmt.derivationNode = (context, nodes, place, system, options) => {
   const item = h(
     "li",
     {
-      class: "node",
+      class:
+        options.shared && !options.shared.has(node.number)
+          ? "node other"
+          : "node",
       role: "treeitem",
       "aria-expanded": node.children.length ? "true" : null,
       "data-span": `${node.begin}-${node.end}`,

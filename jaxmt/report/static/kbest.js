@@ -86,7 +86,11 @@ jaxmt.kbest = (features, weights, list, reference = "") => {
       label: h(
         "label",
         {},
-        h("span", { title: features[place] }, features[place]),
+        h(
+          "span",
+          { title: jaxmt.meanings[features[place]] ?? features[place] },
+          features[place],
+        ),
         input,
         shown,
       ),

@@ -82,7 +82,7 @@ jaxmt.liveSentence = (data, found) => {
   };
   if (!found.derivation)
     return h("p", { class: "faint" }, "Nothing to translate.");
-  const followed = [];
+  const followed = [{ name: "this translation", parts: found.parts }];
   return [
     h(
       "p",
@@ -97,7 +97,7 @@ jaxmt.liveSentence = (data, found) => {
     ),
     jaxmt.kbest(found.features, found.weights, found.kbest),
     h("h2", {}, "Derivation"),
-    jaxmt.derivation(context, found.derivation),
+    jaxmt.derivation(context, found.derivation, { ranks: found.parts }),
     h("h2", {}, "Word links"),
     jaxmt.alignment({
       source: found.source,

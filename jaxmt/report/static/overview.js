@@ -25,6 +25,7 @@ jaxmt.overview = (data) => {
   return [
     h("h2", {}, "Systems"),
     h("p", {}, data.about),
+    jaxmt.termList(),
     jaxmt.table(rows),
     h(
       "p",

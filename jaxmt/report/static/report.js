@@ -19,6 +19,12 @@ jaxmt.report = async () => {
   };
   const sections = {};
   const tabs = {};
+  // Sections that the page came with: their heading names them.
+  [...root.querySelectorAll(":scope > section")].forEach((section, place) => {
+    const name = `more-${place + 1}`;
+    makers[name] = [section.querySelector("h2").textContent, null];
+    sections[name] = section;
+  });
   const open = async (name) => {
     for (const other of Object.keys(makers)) {
       sections[other].hidden = other !== name;
@@ -53,14 +59,22 @@ jaxmt.report = async () => {
       },
       title,
     );
-    sections[name] = h("section", {
-      id: name,
-      hidden: true,
-      "aria-label": title,
-    });
+    sections[name] ??= h("section");
+    jaxmt.fill(
+      sections[name],
+      { id: name, hidden: true, "aria-label": title },
+      [],
+    );
     root.append(sections[name]);
   }
   nav.append(...Object.values(tabs));
+  document.querySelector("footer").prepend(
+    h(
+      "p",
+      { class: "controls" },
+      `Keys: 1 to ${Object.keys(makers).length} sections; j and k next and previous sentence; / filter; arrows in lists, trees and charts.`,
+    ),
+  );
   jaxmt.themeButton(document.querySelector("header"));
   const route = () => {
     const name = location.hash.slice(1).split("/")[0];
@@ -83,6 +97,8 @@ jaxmt.report = async () => {
     const names = Object.keys(makers);
     if (event.key >= "1" && event.key <= String(names.length))
       go(names[Number(event.key) - 1]);
+    const step = { j: 1, k: -1 }[event.key];
+    if (step && !sections.sentences.hidden) jaxmt.browser?.walk(step);
     if (event.key === "/" && !sections.sentences.hidden) {
       event.preventDefault();
       jaxmt.browser?.focusSearch();

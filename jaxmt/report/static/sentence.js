@@ -193,6 +193,10 @@ jaxmt.derivations = (data, context, own, searched, one, two) => {
   const choices = [[data.systems[one], own.d[one], one, one]];
   if (one !== two) choices.push([data.systems[two], own.d[two], two, two]);
   if (own.r) choices.push([good, own.r, two, data.systems.length]);
+  const rules = [own.d[one], own.d[two]].map(
+    (view) => new Set(view?.n.map(([number]) => number)),
+  );
+  const shared = new Set([...rules[0]].filter((rule) => rules[1].has(rule)));
   const boxes = [];
   const follow = (begin, end, from) =>
     boxes.forEach((box) => box !== from && box.highlightSpan?.(begin, end));
@@ -201,6 +205,7 @@ jaxmt.derivations = (data, context, own, searched, one, two) => {
     const box = jaxmt.derivation(context, view, {
       system,
       ranks: name === good ? ranks : undefined,
+      shared: place < data.systems.length && one !== two ? shared : undefined,
       onSpan: follow,
     });
     boxes.push(box);
@@ -221,7 +226,7 @@ jaxmt.derivations = (data, context, own, searched, one, two) => {
     h(
       "p",
       { class: "small faint" },
-      "Point at a rule to see its span in both languages and in the other derivations; click a number for its features.",
+      "Point at a rule to see its span in both languages and in the other derivations; click a number, which is what the rule adds to the score, for its features. Rules with a bar are in one of the two derivations only.",
     ),
     h("div", { class: "columns" }, columns),
   ];

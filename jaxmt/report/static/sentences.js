@@ -146,7 +146,16 @@ jaxmt.sentences = async (data) => {
     drawList();
     history.replaceState(null, "", `#sentences/${n + 1}`);
     const drawn = await jaxmt.sentence(data, index, n, state.one, state.two);
-    if (state.chosen === n) jaxmt.show(detail, drawn);
+    if (state.chosen !== n) return;
+    jaxmt.show(detail, drawn);
+    if (detail.getBoundingClientRect().top < 0) detail.scrollIntoView();
+  };
+  // Chooses a sentence further down or up the list.
+  const walk = (step) => {
+    if (!shown.length) return;
+    const place = shown.indexOf(state.chosen);
+    const next = (place < 0 ? -step : place) + step;
+    choose(shown[Math.max(0, Math.min(shown.length - 1, next))]);
   };
   list.addEventListener("scroll", drawList);
   list.addEventListener("keydown", (event) => {
@@ -155,20 +164,10 @@ jaxmt.sentences = async (data) => {
       ArrowUp: -1,
       PageDown: 10,
       PageUp: -10,
-      j: 1,
-      k: -1,
     }[event.key];
     if (!step || !shown.length) return;
     event.preventDefault();
-    const place = shown.indexOf(state.chosen);
-    choose(
-      shown[
-        Math.max(
-          0,
-          Math.min(shown.length - 1, (place < 0 ? -step : place) + step),
-        )
-      ],
-    );
+    walk(step);
   });
   const again = async () => {
     await findCauses();
@@ -311,6 +310,7 @@ jaxmt.sentences = async (data) => {
   box.choose = choose;
   box.chosen = () => state.chosen;
   box.first = () => shown[0] ?? -1;
+  box.walk = walk;
   box.focusSearch = () => search.focus();
   return box;
 };

@@ -104,3 +104,46 @@ def test_scores_are_those_of_travatar():
     with gzip.open(folder / f"kbest1.pop{pop}.gz", "rt") as text:
       theirs = [float(line.split(" ||| ")[2]) for line in text]
     assert np.mean(ours) >= np.mean(theirs)
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_moses_for_hierarchical_rules():
+  """With its moses.ini as weights, PhrasePenalty and limits among them."""
+  folder = util.corpus("moses-multi30k-de-en")
+  lines = (folder / "source.de").read_text().split("\n")[:60]
+  weights = str(folder / "hiero" / "moses.ini")
+  loaded = loading.load_files(
+    str(folder / "hiero" / "rule-table.gz"),
+    lm=str(util.corpus("cdec-multi30k-de-en") / "lm4.arpa.gz"),
+    weights=weights,
+    dialect="moses",
+    lines=lines,
+  )
+  assert models.unknown_weights(
+    loaded.model, {**loading.read_weights(weights), "PhrasePenalty1": 1.0}
+  ) == ["PhrasePenalty1"]
+  found = translate.translate(
+    loaded.model,
+    translate.cut_lines(lines, longest=100),
+    config=decoder.DecodeConfig(search=search.make_config(beam=30, pop=200)),
+  )
+  with gzip.open(folder / "hiero" / "kbest1.pop1000.gz", "rt") as text:
+    peers = [line.rstrip("\n").split(" ||| ") for line in text]
+  agree = 0
+  for one, (_, text, values, score) in zip(found, peers, strict=False):
+    theirs, name, place = {}, "", 0
+    for token in values.split():
+      if token.endswith("="):
+        name, place = token[:-1], 0
+      else:
+        both = (f"{name}_{place}", name)
+        theirs[next((n for n in both if n in one.features), name)] = token
+        place += 1
+    same = text.strip() == one.text and all(
+      abs(one.features.get(name, 0.0) - float(value)) < 2e-3
+      for name, value in theirs.items()
+    )
+    if same:
+      agree += 1
+      assert abs(one.score - float(score)) < 2e-3
+  assert agree >= 50, agree
