@@ -185,13 +185,15 @@ def lock(path: pathlib.Path, *, wait: bool, what: str) -> Iterator[None]:
 
   Args:
     path: the lock file; it stays there, with the holder's process id inside.
+      A link is refused: it could lead to a file of others.
     wait: wait for another holder to finish, or raise.
     what: what is locked, for the message.
 
   Raises:
     InputError: if another process holds it and `wait` is False.
   """
-  with open(path, "a+", errors="replace") as handle:
+  no_link = lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666)
+  with open(path, "a+", errors="replace", opener=no_link) as handle:
     try:
       fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -38,9 +38,10 @@ def _repeat_interrupt(unraisable) -> None:
     again = (threading.main_thread().ident, signal.SIGINT)
     threading.Timer(0.05, signal.pthread_kill, again).start()
   else:
-    sys.__unraisablehook__(unraisable)
+    _other_unraisable(unraisable)
 
 
+_other_unraisable = sys.unraisablehook
 sys.excepthook = _report_interrupt
 sys.unraisablehook = _repeat_interrupt
 

@@ -168,6 +168,18 @@ def test_a_second_process_is_refused_with_the_first_ones_number(tmp_path):
       pass
 
 
+def test_a_lock_is_not_written_through_a_planted_link(tmp_path):
+  (tmp_path / "victim").write_text("precious")
+  (tmp_path / "w").mkdir()
+  (tmp_path / "w" / ".lock").symlink_to(tmp_path / "victim")
+  with (
+    pytest.raises(OSError, match="symbolic links"),
+    pipeline.open_run(str(tmp_path / "w"), config={}),
+  ):
+    pass
+  assert (tmp_path / "victim").read_text() == "precious"
+
+
 def test_a_second_process_can_wait(tmp_path):
   code = (
     "import sys, time\nfrom jaxmt.experiment import pipeline\n"

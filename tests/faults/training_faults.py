@@ -48,6 +48,7 @@ from jaxmt.text import files
 
 KINDS = ("write", "moment", "ENOSPC", "EIO", "size", "flip")
 REPORT = ("statistics.npz", "results.json", "report.html")
+_HIT = "[fault]\n"
 _CALLS = ("open", "mkdir", "fsync", "rename", "replace", "unlink", "rmdir")
 
 
@@ -188,13 +189,17 @@ def finish(base: pathlib.Path, workdir: pathlib.Path) -> list[str]:
 
 
 def count_calls(number: int, code: int = 0) -> None:
-  """Makes the n-th system call that writes fail; or the last, without code."""
+  """Makes the n-th system call that writes fail; or the last, without code.
+
+  The process says `_HIT` when it comes to that.
+  """
   state = {"count": 0}
 
   def counted(function):
     def call(*args, **kwargs):
       state["count"] += 1
       if state["count"] == number:
+        os.write(2, _HIT.encode())
         if code:
           raise OSError(code, os.strerror(code), str(args[0]))
         os.kill(os.getpid(), signal.SIGKILL)
@@ -266,11 +271,13 @@ def fault(base: pathlib.Path, workdir: pathlib.Path, rng, kinds):
   if kind == "flip":  # of a finished run
     name = rng.choice(files_of(base / "whole"))
     return kind, str(name).split("-")[0], flip(base, name, rng)
-  # Small ones end early stages, large ones late stages.
-  number = int(2 ** rng.uniform(0, 9))
+  # A stage takes some 25 such calls, the report too.
+  stages = (base / "stages").read_text().split()
+  done = len(list(workdir.glob("artefacts/*-*")))
+  number = rng.randrange(1, 25 * max(1, len(stages) + 1 - done))
   prepare = {
     "write": lambda: count_calls(number),
-    "moment": lambda: die_after(2 ** rng.uniform(-4, 4)),
+    "moment": lambda: die_after(2 ** rng.uniform(-4, 3)),
     "ENOSPC": lambda: count_calls(number, errno.ENOSPC),
     "EIO": lambda: count_calls(number, errno.EIO),
     "size": lambda: limit_size(int(2 ** rng.uniform(3, 24))),
@@ -282,7 +289,7 @@ def fault(base: pathlib.Path, workdir: pathlib.Path, rng, kinds):
   if code == 0:  # the fault came too late, or did no harm
     wrong += finish(base, workdir)
     shutil.rmtree(workdir)
-    stage = "none" if kind in ("write", "moment") else stage
+    stage = stage if _HIT in said else "none"
   return kind, stage, wrong
 
 
