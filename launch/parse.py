@@ -8,7 +8,7 @@ r"""Learns dependency parsers from treebanks, parses, and scores trees.
     python launch/parse.py --random --input=TREEBANK --output=CONLLU
 
 The arc-factored parser (arc) learns from trees by any of the structured losses,
-the one with pairs of siblings (sibling) by passive-aggressive updates. The
+the one with pairs of siblings (sibling) by likelihood or margins, online. The
 dependency model with
 valence (dmv) and the concave models (ccv1, ccv2) learn from tags alone, without
 punctuation, from sentences of at most --max_length words. Treebanks are CoNLL-U
@@ -87,7 +87,12 @@ _DECAY = flags.DEFINE_float(
 _BITS = flags.DEFINE_integer(
   "bits", None, "arc (20) and sibling (22) have 2^bits weights, 10 to 26"
 )
-_STEP = flags.DEFINE_float("step", 0.05, "largest step of an update of sibling")
+_SIBLING_LOSS = flags.DEFINE_enum(
+  "sibling_loss", "likelihood", sibling_parser.LOSSES, "loss of sibling"
+)
+_STEP = flags.DEFINE_float(
+  "step", 0.05, "largest step of an update of sibling by margins"
+)
 _LEAST_RISK = flags.DEFINE_bool(
   "least_risk", True, "arc: trees with most expected right arcs, not the best"
 )
@@ -167,6 +172,7 @@ def _learn_siblings(bank: Treebank) -> sibling_parser.SiblingParser:
   if not _STEP.value > 0:
     raise InputError("--step must be above 0")
   config = sibling_parser.SiblingConfig(
+    loss=_SIBLING_LOSS.value,
     epochs=_EPOCHS.value or 10,
     aggressiveness=_STEP.value,
     bits=bits,
@@ -175,9 +181,7 @@ def _learn_siblings(bank: Treebank) -> sibling_parser.SiblingParser:
   return sibling_parser.train(
     bank,
     config,
-    report=lambda epoch, share: progress.say(
-      f"epoch {epoch}: {100 * share:.2f} % wrong heads"
-    ),
+    report=lambda epoch, loss: progress.say(f"epoch {epoch}: loss {loss:.4f}"),
   )
 
 

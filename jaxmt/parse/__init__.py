@@ -10,6 +10,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
     "saved_parsers",
     "sibling_kernel",
     "sibling_parser",
+    "sibling_posteriors",
     "tagger",
     "text_parsing",
     "tree_forest",

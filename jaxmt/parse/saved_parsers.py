@@ -16,7 +16,7 @@ from jaxmt.parse import arc_features
 from jaxmt.parse.arc_parser import ArcParser
 from jaxmt.parse.dmv import Dmv
 from jaxmt.parse.induction import TagParser, num_tags
-from jaxmt.parse.sibling_parser import SiblingParser
+from jaxmt.parse.sibling_parser import LOSSES, SiblingParser
 from jaxmt.parse.tagger import Tagger
 from jaxmt.text import array_folder
 from jaxmt.text.array_folder import Folder, FolderWriter
@@ -106,12 +106,16 @@ def _bits(folder: Folder, name: str) -> int:
 
 
 def _write_siblings(out: FolderWriter, parser: SiblingParser) -> None:
+  out.write_json("loss", parser.loss)
   out.append("weights", parser.weights)
 
 
 def _read_siblings(folder: Folder) -> SiblingParser:
-  bits = _bits(folder, "weights")
-  return SiblingParser(weights=read_array(folder, "weights", (1 << bits,)))
+  bits, loss = _bits(folder, "weights"), folder.json("loss")
+  if loss not in LOSSES:
+    raise InputError(f"no loss '{loss}'", path=folder.path)
+  weights = read_array(folder, "weights", (1 << bits,))
+  return SiblingParser(loss=loss, weights=weights)
 
 
 def _write_tags(out: FolderWriter, parser: TagParser) -> None:

@@ -311,7 +311,7 @@ def _push(todo, size, i, j, kind):
 def parse(columns, offsets, weights):
   """Returns the heads of all sentences, int32 `[T]`."""
   heads = np.full(offsets[-1], -1, np.int32)
-  shift = _shift(weights)
+  shift = shift_of(weights)
   for row in range(len(offsets) - 1):
     n = offsets[row + 1] - offsets[row]
     if n == 0:
@@ -323,7 +323,8 @@ def parse(columns, offsets, weights):
 
 
 @njit
-def _shift(weights):
+def shift_of(weights):
+  """Returns 64 less the logarithm of the number of weights."""
   bits = 0
   while 1 << bits < len(weights):
     bits += 1
@@ -362,7 +363,7 @@ def _add_tree(keys, rows, heads, n, shift, sign, change, touched, size, out):
 @njit
 def learn(columns, offsets, gold, order, weights, late, steps, most):
   """Goes through the sentences once; returns the number of wrong heads."""
-  shift = _shift(weights)
+  shift = shift_of(weights)
   change = np.zeros(len(weights), np.int32)
   wrong = 0
   for number in range(len(order)):

@@ -7,12 +7,15 @@ A tree's score sums its arcs and its pairs of neighbouring siblings: dependents
 of one head on one side, the first one with none (McDonald and Pereira 2006).
 Features are those of `arc_features`, and words and tags of both siblings and
 their head; their weights stand in one table at the hash of template and values.
-Learning is by passive-aggressive updates: the tree that is best by score plus
-number of wrong heads is moved below the right one, by the smallest change of
-the weights but at most `aggressiveness` (Crammer et al. 2006). The parser has
-the mean of the weights after each sentence.
+The likelihood of the right trees is learnt by Adagrad, one step for each part
+of a sentence, and trees of least risk are returned; or margins are, by passive-
+aggressive updates: the tree that is best by score plus number of wrong heads is
+moved below the right one, by the smallest change of the weights but at most
+`aggressiveness` (Crammer et al. 2006). The parser has the mean of the weights
+after each sentence.
 
-Everything runs in the kernels of `sibling_kernel`, sentence by sentence.
+Everything runs in the kernels of `sibling_kernel` and `sibling_posteriors`,
+sentence by sentence.
 """
 
 import dataclasses
@@ -21,12 +24,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jaxmt.parse import arc_parser, sibling_kernel
+from jaxmt.parse import arc_parser, sibling_kernel, sibling_posteriors
 from jaxmt.text import treebank
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
 
 _AFFIX = 3  # characters
+LOSSES = ("likelihood", "margin")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,13 +38,19 @@ class SiblingConfig:
   """How a parser learns.
 
   Attributes:
+    loss: "likelihood" or "margin".
     epochs: passes over the treebank.
+    rate: step of Adagrad.
+    decay: of weights, relative to their slopes.
     aggressiveness: largest step of an update.
     bits: the table has `2^bits` weights.
     seed: of the order of sentences.
   """
 
+  loss: str = "likelihood"
   epochs: int = 10
+  rate: float = 0.05
+  decay: float = 0.001
   aggressiveness: float = 0.05
   bits: int = 22
   seed: int = 0
@@ -51,8 +61,11 @@ class SiblingParser:
   """A learnt parser.
 
   Attributes:
+    loss: what it learnt by; with "likelihood" it returns trees of least risk.
     weights: float32 `[2^bits]`.
   """
+
+  loss: str
 
   weights: np.ndarray
 
@@ -91,12 +104,14 @@ def train(
     bank: sentences with trees; others are left out. Trees that are not
       projective are learnt as the nearest ones that are.
     config: settings.
-    report: called with the number of each epoch and the share of wrong heads
-      in the trees it learnt from.
+    report: called with the number of each epoch, and the mean loss of a
+      sentence or the share of wrong heads in the trees it learnt from.
 
   Raises:
-    ValueError: if there are no trees.
+    ValueError: if there are no trees, or no such loss.
   """
+  if config.loss not in LOSSES:
+    raise ValueError(f"no loss '{config.loss}'; there are: {', '.join(LOSSES)}")
   bank = treebank.select(bank, bank.has_trees & (bank.lengths > 0))
   if not len(bank):
     raise ValueError("no sentence has a tree")
@@ -105,28 +120,42 @@ def train(
   weights = np.zeros(1 << config.bits, np.float32)
   # What the mean lacks: every change times the number of steps before it.
   late = np.zeros(1 << config.bits, np.float64)
+  squares = np.zeros_like(weights)  # of Adagrad
   rng = np.random.default_rng(config.seed)
   steps = 0
   for epoch in range(1, config.epochs + 1):
     order = rng.permutation(len(bank))
-    wrong = sibling_kernel.learn(
-      columns, bank.words.offsets, heads.flat, order, weights, late, steps,
-      config.aggressiveness,
-    )  # fmt: skip
+    given = (columns, bank.words.offsets, heads.flat, order)
+    if config.loss == "margin":
+      wrong = sibling_kernel.learn(
+        *given, weights, late, steps, config.aggressiveness
+      )
+      report(epoch, wrong / len(heads.flat))
+    else:
+      loss = sibling_posteriors.learn(
+        *(*given, weights, squares, late, steps, config.rate, config.decay)
+      )
+      report(epoch, loss / len(order))
     steps += len(order)
-    report(epoch, wrong / len(heads.flat))
   mean = weights - late / steps
-  return SiblingParser(weights=mean.astype(np.float32))
+  return SiblingParser(loss=config.loss, weights=mean.astype(np.float32))
 
 
 def parse(parser: SiblingParser, bank: Treebank) -> Ragged:
-  """Returns heads of the best trees, -1 is the root; int32 rows.
+  """Returns heads of the trees of least risk, or of the best ones.
 
   Args:
     parser: a parser.
     bank: words and tags; heads are not looked at.
+
+  Returns:
+    Heads, -1 is the root; int32 rows.
   """
-  flat = sibling_kernel.parse(
-    token_columns(bank), bank.words.offsets, parser.weights
-  )
+  given = (token_columns(bank), bank.words.offsets, parser.weights)
+  if parser.loss == "margin":
+    flat = sibling_kernel.parse(*given)
+  else:
+    flat = sibling_posteriors.parse(*given)
+    if (flat == -2).any():  # sums too small for a number: the best trees
+      flat = np.where(flat == -2, sibling_kernel.parse(*given), flat)
   return Ragged(flat=flat, offsets=bank.words.offsets)

@@ -179,7 +179,7 @@ def _write_parser(path: str) -> None:
 
 def _write_siblings(path: str) -> None:
   weights = np.zeros(1 << 10, np.float32)
-  saved_parsers.save(path, SiblingParser(weights=weights))
+  saved_parsers.save(path, SiblingParser(loss="margin", weights=weights))
 
 
 def _write_dependencies(path: str) -> None:

@@ -51,7 +51,7 @@ def test_learns_pairs_of_siblings(folder):
     *("--bits=12", "--epochs=2"),
   )
   assert done.returncode == 0, done.stderr
-  assert "% wrong heads" in done.stderr
+  assert "epoch 2: loss" in done.stderr
   done = run(f"--load={model}", f"--input={bank}", "--evaluate", "--json")
   assert json.loads(done.stdout)["accuracy"] == 100
 

@@ -1,8 +1,13 @@
 import numpy as np
 import pytest
 
-from jaxmt.parse import evaluation, sibling_kernel, sibling_parser
-from jaxmt.parse.sibling_parser import SiblingConfig
+from jaxmt.parse import (
+  evaluation,
+  sibling_kernel,
+  sibling_parser,
+  sibling_posteriors,
+)
+from jaxmt.parse.sibling_parser import SiblingConfig, SiblingParser
 from jaxmt.text import treebank
 from tests.parse.arc_parser_test import random_bank
 from tests.reference import dependency_trees as reference
@@ -61,10 +66,44 @@ def test_features_of_a_tree_are_those_that_score_it(tmp_path):
     assert tree_score(heads, arcs, pairs) == pytest.approx(score, rel=1e-4)
 
 
-def test_learns_and_is_the_same_again(tmp_path):
+def test_posteriors_are_those_of_enumeration():
+  rng = np.random.default_rng(0)
+  for size in range(1, 6):
+    arcs = rng.normal(size=(size + 1, size))
+    pairs = rng.normal(size=(size, size + 1, size))
+    found, log = sibling_posteriors.posteriors(arcs, pairs, size)
+    trees = reference.projective_trees(size)
+    scores = np.array([tree_score(tree, arcs, pairs) for tree in trees])
+    assert log == pytest.approx(np.logaddexp.reduce(scores))
+    expected = np.zeros((size + 1, size + 1, size))
+    for tree, share in zip(trees, np.exp(scores - log), strict=True):
+      heads = np.array(tree)
+      for child, head in enumerate(tree):
+        sibling = (
+          sibling_posteriors.nearer_sibling(heads, child) if head >= 0 else -1
+        )
+        expected[head + 1, sibling + 1, child] += share
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_sums_too_small_for_a_number_give_the_best_trees(tmp_path):
+  bank = random_bank(tmp_path)
+  rng = np.random.default_rng(0)
+  wild = (1e4 * rng.normal(size=1 << 10)).astype(np.float32)
+  heads = [
+    sibling_parser.parse(SiblingParser(loss=loss, weights=wild), bank)
+    for loss in ("likelihood", "margin")
+  ]
+  for row in range(len(bank)):
+    assert reference.is_tree(heads[0][row])
+  assert np.mean(heads[0].flat == heads[1].flat) > 0.9
+
+
+@pytest.mark.parametrize("loss", sibling_parser.LOSSES)
+def test_learns_and_is_the_same_again(tmp_path, loss):
   bank = random_bank(tmp_path)
   errors = []
-  config = SiblingConfig(epochs=4, bits=14)
+  config = SiblingConfig(epochs=4, bits=14, loss=loss)
   parser = sibling_parser.train(
     bank, config, report=lambda epoch, share: errors.append(share)
   )
@@ -81,7 +120,7 @@ def test_learns_and_is_the_same_again(tmp_path):
 def test_the_mean_is_that_of_all_steps(tmp_path):
   """Weights after each sentence, summed by learning from prefixes."""
   bank = treebank.select(random_bank(tmp_path), np.arange(6))
-  config = SiblingConfig(epochs=1, bits=10)
+  config = SiblingConfig(epochs=1, bits=10, loss="margin")
   parser = sibling_parser.train(bank, config)
   order = np.random.default_rng(0).permutation(6)
   total = np.zeros(1 << 10)

@@ -28,6 +28,7 @@ from jaxmt.text.kernels import njit
 _KINDS = {"max": 0, "log": 1, "counting": 2}
 _MAX, _LOG, _COUNTING = 0, 1, 2
 _WIDTH = 64  # most nodes of a layer
+_BLOCK = 16  # edges whose rows are read together
 # Sums may be taken in any order; there are no NaN, but infinities.
 _FAST = {"nnan", "nsz", "reassoc", "contract"}
 
@@ -229,33 +230,36 @@ def _fill(start, end, score, right_arc, left_arc, reach, kind):
     while last > 0 and end[by_end[last - 1]] >= layer:
       last -= 1
       right[by_end[last], end[by_end[last]]] = score[by_end[last]]
-    for b in range(low, edges):
+    # Blocks of right edges, so that their rows and those of left ones stay
+    # near; each left edge takes the right ones in their order.
+    for block in range(low, edges, _BLOCK):
       for place in range(last, before):
         a = by_end[place]
-        # No arc may link them, or no path leads from a to b.
-        if right_arc[a, b] == zero and left_arc[a, b] == zero:
-          continue
         node = end[a]
-        if start[b] < node or not reach[node, start[b]]:
-          continue
-        value = _inner(right[a], left[b], node, start[b] + 1, kind)
-        if value == zero:
-          continue
-        joint[b, a] = value
-        if left_arc[a, b] != zero:
-          dependent[b, count[b]] = a
-          with_left[b, count[b]] = (
-            value * left_arc[a, b]
-            if kind == _COUNTING
-            else value + left_arc[a, b]
-          )
-          count[b] += 1
-        if right_arc[a, b] != zero:
-          if kind == _COUNTING:
-            value *= right_arc[a, b]
-          else:
-            value += right_arc[a, b]
-          _add(right[a], right[b], value, end[b], nodes, kind)
+        for b in range(block, min(block + _BLOCK, edges)):
+          # No arc may link them, or no path leads from a to b.
+          if right_arc[a, b] == zero and left_arc[a, b] == zero:
+            continue
+          if start[b] < node or not reach[node, start[b]]:
+            continue
+          value = _inner(right[a], left[b], node, start[b] + 1, kind)
+          if value == zero:
+            continue
+          joint[b, a] = value
+          if left_arc[a, b] != zero:
+            dependent[b, count[b]] = a
+            with_left[b, count[b]] = (
+              value * left_arc[a, b]
+              if kind == _COUNTING
+              else value + left_arc[a, b]
+            )
+            count[b] += 1
+          if right_arc[a, b] != zero:
+            if kind == _COUNTING:
+              value *= right_arc[a, b]
+            else:
+              value += right_arc[a, b]
+            _add(right[a], right[b], value, end[b], nodes, kind)
     stop = layer
   return right, left, joint
 
