@@ -114,7 +114,6 @@ _OPTIONS = (
   ("perceptron", {"decay": "0.99"}),
   ("arow", {"decay": "0.99"}),
   ("perceptron", {"costs": "corpus-oracle", "surrogate": "oracle"}),
-  ("kbmira", {"costs": "corpus-oracle"}),
 )
 # Settings of mixing: four shards, five rounds.
 _MIXED = (

@@ -6,12 +6,8 @@
 The corpus is the same for all seeds: deviations are those of the methods. Every
 method starts from the same weights, the row "untuned". Most learn from the
 merged lists of all sentences. All rows "forest-..." learn from the decoder's
-forests. "mira-online" and "risk-online" learn from batches of 25, decoding
-each with the weights of the last; "search-aware" from partial translations;
-"candidates-..." from lists with samples of forests, their oracles, or
-derivations of the references; "mixed-..." on four shards; "features-..." with
-sparse features. `launch/rerank.py` and `launch/tune_search.py` are no methods
-of this loop.
+forests. "mira-online" learns from batches of 25, decoding each
+with the weights of the last. `tuners_survey` has further methods and options.
 """
 
 BASE = "configs/quickstart.py:study"
@@ -92,37 +88,5 @@ ABLATIONS = {
     "tune.metric": "meteor",
   },
   "mira-online": {**_SHARED, "tune.method": "mira", "tune.batch_size": 25},
-  "risk-online": {
-    **_with("risk", "optimizer=adagrad", "rate=0.02"),
-    "tune.batch_size": 25,
-  },
-  "kbmira-corpus-oracle": _with("kbmira", "costs=corpus-oracle"),
-  **{
-    f"search-aware-{name}": {**_with(name), "tune.stages": 3}
-    for name in ("mert", "kbmira")
-  },
-  **{
-    f"candidates-{name}": {
-      **_with("kbmira"),
-      "tune.candidates": ("kbest", name) if name != "sampled" else (name,),
-    }
-    for name in ("sampled", "oracle", "forced")
-  },
-  **{
-    f"mixed-{name}": {
-      **_with("perceptron", "passes=2"),
-      "tune.mixing": ("shards=4", "rounds=5", *settings),
-    }
-    for name, settings in (
-      ("uniform", ()),
-      ("updates", ("weighting=updates",)),
-      ("mean", ("mean=true",)),
-      ("asynchronous", ("delay=3",)),
-    )
-  },
-  **{
-    f"features-{name}": {**_with("risk"), "tune.templates": (name,)}
-    for name in ("bins", "all-pairs", "rule-bigrams")
-  },
 }
 SEEDS = (0, 1, 2)
