@@ -284,6 +284,22 @@ def test_a_cell_shows_its_beam(driver, address):
   browser.wait_texts(driver, ".chart .panel h3", "Cell 1–2: kleine")
 
 
+def test_the_cell_of_the_largest_violation_is_open(driver, address):
+  show(driver, address, 3)
+  names = texts(driver, ".chart [aria-label='follow'] button")
+  assert names == ["reference", "augmented-forest", "primary"]
+  driver.execute_script(
+    "document.querySelectorAll(\".chart [aria-label='follow'] button\")[2]"
+    ".click()"
+  )
+  (summary,) = texts(driver, ".chart > p.small:not(.faint)")
+  place = summary.rstrip(".").split()[-1]
+  assert "largest violation" in summary
+  assert len(texts(driver, ".chart .ring.worst")) == 1
+  browser.click(driver, f".chart .cell[data-cell^='{place.replace('–', '-')}']")
+  assert texts(driver, ".chart .panel h3")[0].split(":")[0].endswith(place)
+
+
 def test_a_slider_ranks_the_list_anew(driver, address):
   show(driver, address, 1)
   order = (

@@ -148,12 +148,14 @@ jaxmt.chart = (source, chart, followed = []) => {
     rings.replaceChildren();
     const own = followed[state.follow];
     if (!own) return;
-    for (const [begin, end, glue, , , , kept] of own.parts) {
+    const worst = jaxmt.mostBehind(own.parts);
+    for (const part of own.parts) {
+      const [begin, end, glue, , , , kept] = part;
       const [x, y] = spot([begin, end, glue]);
       if (!glue && end - begin > depth) continue;
       rings.append(
         svg("rect", {
-          class: `ring ${kept ? "kept" : "lost"}`,
+          class: `ring ${kept ? "kept" : "lost"}${part === worst ? " worst" : ""}`,
           x: x + 3,
           y: y + 3,
           width: step - 6,
@@ -192,6 +194,12 @@ jaxmt.chart = (source, chart, followed = []) => {
       : null,
   );
   paint();
+  // The cell where the first derivation is most behind is open.
+  const worst = followed.length ? jaxmt.mostBehind(followed[0].parts) : null;
+  const first = chart.c.findIndex(
+    (cell) => worst && [0, 1, 2].every((n) => cell[n] === worst[n]),
+  );
+  if (first >= 0) open(first);
   return h(
     "div",
     { class: "chart" },
@@ -213,19 +221,20 @@ jaxmt.chart = (source, chart, followed = []) => {
   );
 };
 
+// The part that is most behind the best of its cell, if any is.
+jaxmt.mostBehind = (parts) => {
+  const [most] = [...parts].sort((one, two) => (two[5] ?? 0) - (one[5] ?? 0));
+  return most?.[5] > 0 ? most : undefined;
+};
+
 // Where a followed derivation fell out, and where it was most behind.
 jaxmt.fallOut = ({ name, parts }) => {
   const lost = parts.filter((part) => !part[6]);
-  const rule = parts.filter((part) => part[5] !== null);
   if (!parts.length) return `${name}: no derivation`;
-  const most = rule.reduce(
-    (one, two) => (one === undefined || two[5] > one[5] ? two : one),
-    undefined,
-  );
-  const violation =
-    most && most[5] > 0
-      ? ` The largest violation (score of the beam's best less its own) is ${most[5].toFixed(2)} at ${most[0]}–${most[1]}.`
-      : "";
+  const most = jaxmt.mostBehind(parts);
+  const violation = most
+    ? ` The largest violation (score of the beam's best less its own, thick ring) is ${most[5].toFixed(2)} at ${most[0]}–${most[1]}.`
+    : "";
   if (!lost.length)
     return `${name}: all ${parts.length} parts are in the beam.${violation}`;
   const first = [...lost].sort((a, b) => a[1] - a[0] - (b[1] - b[0]))[0];

@@ -53,6 +53,14 @@ jaxmt.overview = (data) => {
       : null,
     h("h2", {}, "Time and memory by stage"),
     jaxmt.table(data.stages, { digits: 1 }),
+    h(
+      "p",
+      { class: "small faint" },
+      `${jaxmt.number(
+        data.stages.reduce((sum, { seconds }) => sum + (seconds ?? 0), 0),
+        0,
+      )} seconds in all; a stage that was reused shows what it took when it ran.`,
+    ),
     h("h2", {}, "Settings that are not the default"),
     data.changes.length
       ? jaxmt.table(data.changes)
