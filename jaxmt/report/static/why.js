@@ -133,6 +133,11 @@ jaxmt.movedRules = (context, effects, [first, second], names) => {
   if (!chosen.length) return null;
   return [
     h("h3", {}, "Rules that training moved here"),
+    h(
+      "p",
+      { class: "small faint" },
+      "X0 or NP1 in a rule is a part that another rule translates; NP, VP and the like are constituents of the source parse.",
+    ),
     chosen.map((one) =>
       h(
         "div",
@@ -248,6 +253,7 @@ jaxmt.why = (context, one, two, first, second, parts) => {
     jaxmt.featureTable(found.rows, names),
     h("h3", {}, "Rules that only one of them uses"),
     jaxmt.ruleTable(effects, names),
+    jaxmt.termList(),
   );
 };
 
