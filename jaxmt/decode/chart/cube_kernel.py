@@ -5,10 +5,10 @@ applications by their sums: all that is known before the language model joins
 the parts. The other one holds neighbours of scored candidates. Whichever top is
 better is scored, and its neighbours, each child one rank further down, enter
 the second heap. They are expected to score like the candidate they come from,
-but for the children's scores, and for what joining the same hypothesis of the
-same child changed at the corner's side, if that is known. So every candidate
-has its true score when its neighbours are ranked (Chiang 2007; Huang & Chiang
-2007), and nothing is scored that is not a candidate.
+but for the children's scores, with a share (`trust`) of what joining changed
+there and, if known, of what it changed along the side of the cube. So every
+candidate has its true score when its neighbours are ranked (Chiang 2007; Huang
+& Chiang 2007), and nothing is scored that is not a candidate.
 
 A neighbour moves on a child that is no further left than the last one that was
 moved, so each tuple of ranks is reached once (Gesmundo & Henderson 2010).
@@ -69,6 +69,7 @@ class Weights(NamedTuple):
   match: np.float32
   mismatch: np.float32
   threshold: np.float32
+  trust: np.float32  # share of a candidate's gain that its neighbours expect
   labels: bool  # whether labels are scored
 
 
@@ -262,6 +263,7 @@ def _candidates(
   corner_key, corner, heap_key, heap, item_application = queue[:5]
   item_rank, item_first, side, stamp = queue[5:]
   scored_labels, lm_weight = weights.labels, weights.lm
+  credit = weights.trust * lm_weight
   arity, beam, pop = child.shape[2], beam_score.shape[1], len(total)
   width = states.shape[1] - 3
   items, size, found, sets = 0, 0, 0, 0
@@ -332,7 +334,8 @@ def _candidates(
       below, own = child[cell, number, part], rank[found, part]
       if below == 0 or own + 1 >= fill[below]:
         continue
-      guess = value + beam_score[below, own + 1] - beam_score[below, own]
+      guess = value + (credit - lm_weight) * gain
+      guess += beam_score[below, own + 1] - beam_score[below, own]
       if scored_labels:
         wanted = site[local, part]
         guess += _site_score(wanted, label[below, own + 1], weights)
@@ -342,7 +345,7 @@ def _candidates(
         and stamp[number, part, own] == cell
       ):
         more = side[number, part, own + 1] - side[number, part, own]
-        guess += lm_weight * more
+        guess += credit * more
       item_application[items] = number
       for other in range(arity):
         item_rank[items, other] = rank[found, other]

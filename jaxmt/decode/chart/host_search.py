@@ -86,6 +86,7 @@ def search(
       np.float32(match),
       np.float32(mismatch),
       np.float32(weights.threshold),
+      np.float32(config.trust),
       labels is not None,
     ),
     cube_kernel.LanguageTable(model.lm.check, model.lm.follow, model.lm.score),

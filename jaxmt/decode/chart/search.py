@@ -27,14 +27,15 @@ class SearchConfig:
     corners: P, how many of them are corners of an application's cube.
     taper: tiers `(applications, rank tuples)` of the candidates, see
       `cube.tier_tuples`.
-    trust: share of a corner's gain that its cube is credited with.
+    trust: share of a corner's gain that its cube is credited with; on the host
+      of any candidate's gain that its neighbours are.
     widths: applications per cell the program is compiled for, rising; the last
       is the most a chart may have.
     tile: cells processed together.
     forest: whether all candidates are returned, not just the beams.
     backend: "host" for the kernel, "device" for the array program, "auto" for
       the kernel where it can be used, see `host_search`. The kernel has no
-      corners, taper, trust and tiles.
+      corners, taper and tiles.
   """
 
   beam: int = 30
