@@ -7,10 +7,15 @@ r"""Learns word vectors from text, and neural features of rules.
         [--dev_input=S2 --dev_references=R3] [--rounds=3] [--workdir=D]
     python launch/embed.py --model=topics --grammar=G --source=S --target=T \
         --documents=IDS --output=FOLDER [--size=100] [--retrieve=10] \
-        [--source_documents=D1 --target_documents=D2] [--workdir=D]
+        [--source_documents=D1 --target_documents=D2] [--lda] [--workdir=D]
     python launch/embed.py --model=brae --grammar=G --source=S --target=T \
         --output=FOLDER [--kind=scfg|phrase|btg] [--weights=W] [--unit] \
         [--source_vectors=V1 --target_vectors=V2] [--rounds=25] [--workdir=D]
+    python launch/embed.py --model=r2nn --kind=btg --grammar=G --lm=LM \
+        --weights=W --input=S --references=R --output=FOLDER \
+        [--embedding=both|sparse|recurrent] [--local_rounds=1 --rounds=2] \
+        [--dev_input=S2 --dev_references=R2] \
+        [--source_vectors=V1,V2 --target_vectors=V3,V4] [--workdir=D]
 
 Word vectors: one line a word, the word and its numbers, after a line with the
 number of words and of numbers (the text format of word2vec). Words seen less
@@ -27,12 +32,20 @@ Topics: topic vectors of the bitext's sentences by the documents they retrieve,
 and of the rules of G, which `extract.py --provenance` has made of that bitext.
 Documents are lines of the bitext with the same line in IDS, or the lines of D1
 and D2. The folder is used in the same way, with the weights TopicSource,
-TopicTarget, TopicSourceEntropy and TopicTargetEntropy.
+TopicTarget, TopicSourceEntropy and TopicTargetEntropy. --lda takes the topics
+of latent Dirichlet allocation instead; it needs the same documents on both
+sides.
 
 BRAE: bilingually-constrained recursive auto-encoders. Forced decoding of the
 bitext with G (see `force.py`) gives the phrase pairs to learn from. The folder
 is used in the same way, with the weights SimilaritySource and SimilarityTarget;
 `extract.py --similarity` drops rules whose sides are not similar.
+
+R2NN: a recursive recurrent network over the derivations of a bracketing
+grammar. The text is forced with the weights W, which stay, and decoded in
+rounds; the network of the round of best BLEU is written. It is used with
+`--kind=btg --models=FOLDER` and a weight RecursiveScore, 1 as it was trained.
+With word vectors phrase pairs begin as sums of those of their words.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -59,7 +72,7 @@ flags.DEFINE_string("workdir", None, "folder of finished epochs")
 flags.DEFINE_enum(
   "model",
   "skip-gram",
-  ["skip-gram", "ranking", "scorer", "topics", "brae"],
+  ["skip-gram", "ranking", "scorer", "topics", "brae", "r2nn"],
   "what is learned",
 )
 flags.DEFINE_string("source", None, "topics, brae: source side of the bitext")
@@ -69,6 +82,9 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("source_documents", None, "topics: one document a line")
 flags.DEFINE_string("target_documents", None, "topics: one document a line")
+flags.DEFINE_bool(
+  "lda", False, "topics: by latent Dirichlet allocation, --rounds (50)"
+)
 flags.DEFINE_integer("retrieve", 10, "topics: documents of a sentence")
 flags.DEFINE_integer("max_words", 20000, "topics: most content words")
 flags.DEFINE_float(
@@ -76,11 +92,25 @@ flags.DEFINE_float(
 )
 flags.DEFINE_float("mask", 0.3, "topics: share of words that are hidden")
 flags.DEFINE_integer("tune_epochs", 3, "topics: of ranking both languages")
+flags.DEFINE_integer(
+  "local_rounds", 1, "r2nn: rounds on single spans before --rounds others"
+)
+flags.DEFINE_enum(
+  "embedding",
+  "both",
+  ["both", "sparse", "recurrent"],
+  "r2nn: parts of the vectors of phrase pairs, without word vectors",
+)
+flags.DEFINE_integer("pairs", 200_000, "r2nn: phrase pairs with own vectors")
 flags.DEFINE_bool("unit", False, "brae: scale vectors to length 1")
 flags.DEFINE_float("alpha", 0.15, "brae: weight of rebuilding phrases")
 flags.DEFINE_integer("longest", 7, "brae: most words of a phrase to learn from")
-flags.DEFINE_list("source_vectors", [], "brae: word vectors to begin with")
-flags.DEFINE_list("target_vectors", [], "brae: word vectors to begin with")
+flags.DEFINE_list(
+  "source_vectors", [], "brae, r2nn: word vectors to begin with"
+)
+flags.DEFINE_list(
+  "target_vectors", [], "brae, r2nn: word vectors to begin with"
+)
 flags.DEFINE_string("weights", None, "scorer, brae: weights of the model")
 flags.DEFINE_string("input", None, "scorer: source text to train on")
 flags.DEFINE_list("references", [], "scorer: translations of --input")
@@ -124,6 +154,8 @@ def main(argv: list[str]) -> None:
     _topics()
   elif FLAGS.model == "brae":
     _similarity()
+  elif FLAGS.model == "r2nn":
+    _recursive()
   else:
     _word_vectors()
 
@@ -292,6 +324,69 @@ def _scorer() -> None:
   )
 
 
+def _recursive() -> None:
+  """Trains a network that scores derivations."""
+  _check_decoding_flags()
+  if model_flags.KIND.value != "btg":
+    raise InputError("--model=r2nn needs --kind=btg")
+  parallel.initialize(devices=FLAGS.devices)
+  from jaxmt.decode import translator
+  from jaxmt.features import sentence_models
+  from jaxmt.models import vector_files
+  from jaxmt.train import recursive_start, recursive_training
+
+  start = time.perf_counter()
+  own = recursive_start.RecursiveOptions()
+  options = recursive_start.RecursiveOptions(
+    embedding=FLAGS.embedding,
+    size=_given("size", own.size),
+    pairs=FLAGS.pairs,
+    local=FLAGS.local_rounds,
+    global_=_given("rounds", own.global_),
+    passes=_given("epochs", own.passes),
+    batch=_given("batch", own.batch),
+    rate=_given("rate", own.rate),
+    l2=FLAGS.l2,
+    seed=FLAGS.seed,
+  )
+  recursive_start.check_options(options)
+  vectors = [
+    tuple(vector_files.read(path) for path in paths)
+    for paths in _vector_files()
+  ]
+  loaded, texts = _load_model(), _texts()
+
+  def say(record) -> None:
+    note = f"  round {record['round']}: BLEU {100 * record['bleu']:.2f}"
+    if "lists" in record:
+      note += f"; {record['lists']:,} {record['kind']} lists"
+      note += f", {record['early']:,} early, loss {record['loss']:.4f}"
+    progress.say(note)
+
+  done = recursive_training.train(
+    loaded.model,
+    texts[0],
+    options,
+    config=translator.decode_config(loaded, forest=True),
+    development=texts[1] if len(texts) > 1 else None,
+    vectors=(vectors[0], vectors[1]),
+    store=_rounds_store(
+      loaded,
+      texts,
+      (options, [one.vectors.sum() for v in vectors for one in v]),
+    ),
+    on_round=say,
+  )
+  sentence_models.write(FLAGS.output, [done.network])
+  best = max(done.history, key=lambda record: record["bleu"])
+  progress.say(
+    f"{done.reached:,} of {len(texts[0].lines):,} references reached; round"
+    f" {best['round']} is best: BLEU {100 * best['bleu']:.2f}, without the"
+    f" network {100 * done.history[0]['bleu']:.2f};"
+    f" {time.perf_counter() - start:.1f} s"
+  )
+
+
 def _topics() -> None:
   """Learns topic vectors of sentences and rules."""
   program.check_paths(
@@ -317,7 +412,7 @@ def _topics() -> None:
       "give --documents, or --source_documents and --target_documents"
     )
   parallel.initialize(devices=FLAGS.devices)
-  from jaxmt.features import sentence_models, topic_features
+  from jaxmt.features import topic_features
   from jaxmt.grammar import native
   from jaxmt.models import topic_vectors
   from jaxmt.models.fitting import FitOptions
@@ -357,6 +452,15 @@ def _topics() -> None:
   indices = tuple(
     topic_vectors.index_documents(one, options) for one in documents
   )
+  if FLAGS.lda:
+    model = _mixtures(
+      (indices[0], indices[1]),
+      (documents[0], documents[1]),
+      (source, target),
+      (table, provenance),
+    )
+    _write_topics(model, indices, start)
+    return
   store = None
   if FLAGS.workdir:
     told = [*source, *target, *documents[0], *documents[1]]
@@ -378,6 +482,36 @@ def _topics() -> None:
   model = topic_features.make_model(
     indices[0], encoders, indices[1], table, provenance
   )
+  _write_topics(model, indices, start)
+
+
+def _mixtures(indices, documents, lines, rules):
+  """Topics of rules by latent Dirichlet allocation."""
+  from jaxmt.features import topic_features
+  from jaxmt.models import topic_mixtures, topic_vectors
+
+  own = topic_mixtures.MixtureOptions()
+  options = topic_mixtures.MixtureOptions(
+    size=_given("size", own.size),
+    rounds=_given("rounds", own.rounds),
+    seed=FLAGS.seed,
+  )
+  topic_mixtures.check_options(options)
+  counts = topic_mixtures.joint_counts(indices, documents)
+  near = [
+    topic_vectors.retrieve(index, side, FLAGS.retrieve)
+    for index, side in zip(indices, lines, strict=True)
+  ]
+  found = topic_mixtures.fit(counts, options)
+  return topic_features.make_mixture_model(
+    indices[0], found.shares, (near[0], near[1]), *rules
+  )
+
+
+def _write_topics(model, indices, start: float) -> None:
+  """Writes topics and says what they are of."""
+  from jaxmt.features import sentence_models
+
   sentence_models.write(FLAGS.output, [model])
   progress.say(
     f"topics of {len(model.keys):,} rules by {len(indices[0]):,} and"

@@ -22,7 +22,14 @@ from jaxmt.models import topic_vectors, word_vectors
 from jaxmt.models.fitting import FitOptions
 from jaxmt.models.phrase_pair_training import PhrasePairOptions
 from jaxmt.text import vocabulary
-from jaxmt.train import scorer_training, similarity_training
+from jaxmt.train import (
+  recursive_lists,
+  recursive_start,
+  recursive_training,
+  scorer_training,
+  similarity_training,
+)
+from jaxmt.train.recursive_start import RecursiveOptions
 from jaxmt.train.scorer_training import ScorerOptions, Text
 from jaxmt.tune import kbest_decoder
 
@@ -66,7 +73,46 @@ def run() -> list[dict]:
       text.test_source,
       search,
     )
-  return rows
+  return rows + _recursive(text, search)
+
+
+def _recursive(text, search) -> list[dict]:
+  """A network of derivations: learning, and decoding without and with it."""
+  rows = []
+  links = align.align(align.AlignStageConfig(), corpus=text)
+  rules = grammar.extract(
+    grammar.GrammarStageConfig(kind="btg"), corpus=text, links=links
+  )
+  language_model = lm.language_model(lm.LmStageConfig(), corpus=text)
+  model, _ = system.part_model(
+    search, "test", corpus=text, grammar=rules, lm=language_model, weights={}
+  )
+  weights = kbest_decoder.start_weights(model.feature_names)
+  weights |= dict.fromkeys(("target_given_source", "source_given_target"), 0.5)
+  model = models.with_weights(model, weights)
+  some = Text(lines=text.tune_source, references=text.tune_references)
+  start = time.process_time()
+  forced = recursive_start.force_text(model, some)
+  network = recursive_start.start_model(model, forced, RecursiveOptions())
+  rows.append(
+    _row(
+      "learn: first network",
+      time.process_time() - start,
+      len(some.lines),
+      f"sentences, {forced.reached} reached; compiling included",
+    )
+  )
+  scored = recursive_training.with_network(model, network)
+  config = system.decode_config(search, scored, forest=True)
+  parts = recursive_training.search(scored, some.lines, config=config)
+  trees = recursive_lists.collect(scored, parts, forced.known, "local")
+  recursive_training.improve(network, trees, "local", RecursiveOptions(), 0)
+  start = time.process_time()
+  recursive_training.improve(network, trees, "local", RecursiveOptions(), 0)
+  seconds = (time.process_time() - start) / RecursiveOptions().passes
+  note = "lists of local training, one pass"
+  rows.append(_row("learn: network", seconds, len(trees.candidates), note))
+  return rows + _decoding("network", model, scored, text.test_source, search)
 
 
 def _row(step: str, seconds: float, count: int, note: str = "") -> dict:

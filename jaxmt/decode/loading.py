@@ -11,8 +11,8 @@ from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
 from jaxmt.features import maxent_reordering, phrase_order, sentence_models
 from jaxmt.features import weights as weight_files
-from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import ReorderingModel
+from jaxmt.features.sentence_models import SentenceModel
 from jaxmt.features.weights import Units
 from jaxmt.grammar import btg, native
 from jaxmt.grammar import filter as filter_lib
@@ -131,7 +131,7 @@ def load_files(
     orientation=orientation,
     maxent=maxent,
     matching_of=matching_of,
-    local=read_local(grammar, folders, table=table, dialect=dialect),
+    trained=read_trained(grammar, folders, table=table, dialect=dialect),
   )
   if kind == "phrase":
     beam = limits.get("beam", _BEAM)
@@ -139,14 +139,14 @@ def load_files(
   return Translator(model=model, pop=limits.get("pop", 200), binarize=binarize)
 
 
-def read_local(
+def read_trained(
   grammar: str,
   folders: Sequence[str],
   *,
   table: RuleTable,
   dialect: str = "jaxmt",
-) -> tuple[SentenceFeature, ...]:
-  """Returns the features of trained models of rules in sentences.
+) -> tuple[SentenceModel, ...]:
+  """Returns the trained models whose outputs are features.
 
   Args:
     grammar: the rules; a folder of our own may hold models.
@@ -159,7 +159,8 @@ def read_local(
   """
   beside = sentence_models.read(grammar) if dialect == "jaxmt" else ()
   given = sentence_models.read_all(folders, table)
-  return sentence_models.features([*beside, *given])
+  sentence_models.features([*beside, *given])  # no name twice
+  return (*beside, *given)
 
 
 def read_maxent(
@@ -217,7 +218,7 @@ def make_model(
   orientation: str = "word",
   maxent: ReorderingModel | None = None,
   matching_of: str | None = None,
-  local: Sequence[SentenceFeature] = (),
+  trained: Sequence[SentenceModel] = (),
 ) -> Model:
   """Returns the model of rules and a language model.
 
@@ -236,10 +237,11 @@ def make_model(
     maxent: reordering model of a BTG.
     matching_of: the dialect that says which words may be copied and how tree
       fragments match; `dialect` if None.
-    local: features of rules in sentences, see `read_local`.
+    trained: see `read_trained`. A network of derivations takes part if its
+      weight is given and not 0: without recombination search would differ.
 
   Raises:
-    InputError: for an unknown kind.
+    InputError: for an unknown kind, or a network that it does not have.
   """
   if kind not in KINDS:
     raise InputError(f"kind '{kind}' is none of {', '.join(KINDS)}")
@@ -254,6 +256,9 @@ def make_model(
     table = _counted_as_moses(table, units, weights, kind=kind)
   if isinstance(lm, str):
     lm = lm_tables.build_tables(arpa_read.read_arpa(lm))
+  searched = bool(weights.get(sentence_models.RECURSIVE, 0.0))
+  if searched and kind != "btg":
+    raise InputError(f"weight '{sentence_models.RECURSIVE}' needs kind 'btg'")
   if kind == "phrase":
     return phrase_model.make_model(
       table,
@@ -263,8 +268,11 @@ def make_model(
       distortion=distortion,
       targets=targets,
       orientation=orientation,
-      local=local,
+      local=sentence_models.features(trained),
     )
+  stateful = []
+  if searched:
+    stateful = sentence_models.stateful(trained, table, lm, maxent)
   return models.make_model(
     table,
     lm,
@@ -277,8 +285,8 @@ def make_model(
       substitution="exact" if decoder == "travatar" else "fuzzy",
       glue="needed" if kind == "btg" else "always",
     ),
-    features=maxent_reordering.make_features(maxent),
-    local=local,
+    features=[*maxent_reordering.make_features(maxent), *stateful],
+    local=sentence_models.features(trained),
   )
 
 

@@ -389,6 +389,7 @@ def make_source(
     source_words=spelled,
     label=np.full(len(words), tables.X, np.int32),
     site=np.full((len(words), model.arity), -1, np.int32),
+    values=np.tile(model.table.features[[model.copy_rule]], (len(words), 1)),
   )
   source = Source(
     ids=Ragged(flat=ids[numbers.flat], offsets=numbers.offsets),
@@ -473,6 +474,7 @@ def _rule_sides(table: RuleTable, arity: int) -> RuleSides:
     source_words=table.source_words.words,
     label=np.append(table.lhs, tables.S).astype(np.int32),
     site=_sites(table, arity),
+    values=table.features,
   )
 
 

@@ -115,7 +115,7 @@ def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
     distortion=phrase_order.DEFAULT_LIMIT if limit is None else limit,
     orientation=ORIENTATION.value,
     maxent=maxent,
-    local=loading.read_local(
+    trained=loading.read_trained(
       GRAMMAR.value, MODELS.value, table=table, dialect=dialect
     ),
     **options,

@@ -53,6 +53,8 @@ class RuleSides:
     label: left-hand sides, int32 `[N]`.
     site: labels of the children's sites in source order, -1 where any label is
       right or there is no site, int32 `[N, A]`.
+    values: features of the rule table, float32 `[R, F]`; the first R of the N
+      rules have some.
   """
 
   target: Ragged
@@ -61,6 +63,9 @@ class RuleSides:
   source_words: tuple[str, ...]
   label: np.ndarray
   site: np.ndarray
+  values: np.ndarray = dataclasses.field(
+    default_factory=lambda: np.zeros((0, 0), np.float32)
+  )
 
   def __len__(self) -> int:
     return len(self.target)

@@ -10,13 +10,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxmt.errors import InputError
+from jaxmt.features.base import StatefulFeature
 from jaxmt.features.local_features import SentenceFeature
+from jaxmt.features.maxent_reordering import ReorderingModel
 from jaxmt.grammar.table import RuleTable
+from jaxmt.lm.tables import Tables
 from jaxmt.text import array_folder
 
 META = {"format": "jaxmt sentence models", "version": 1}
+RECURSIVE = "RecursiveScore"  # weight of a network of derivations
 # Of the names of all kinds.
-_PREFIXES = ("scorer_", "topics_", "similarity_")
+_PREFIXES = ("scorer_", "topics_", "similarity_", "recursive_")
 
 
 class SentenceModel(Protocol):
@@ -39,11 +43,12 @@ def _kinds() -> dict[str, Any]:
   """The modules that read models, by the first array of each kind."""
   from jaxmt.features import (  # import JAX
     phrase_similarity,
+    recursive_scores,
     rule_scores,
     topic_features,
   )
 
-  kinds = (rule_scores, topic_features, phrase_similarity)
+  kinds = (rule_scores, topic_features, phrase_similarity, recursive_scores)
   return {kind.to_lists()[0][0]: kind for kind in kinds}
 
 
@@ -59,6 +64,31 @@ def features(models: Sequence[SentenceModel]) -> tuple[SentenceFeature, ...]:
     if names.count(name) > 1:
       raise InputError(f"two models have the feature '{name}'")
   return every
+
+
+def stateful(
+  models: Sequence[SentenceModel],
+  table: RuleTable,
+  lm: Tables,
+  reordering: ReorderingModel | None,
+) -> list[tuple[StatefulFeature, Any]]:
+  """Returns the stateful features of models, as `make_model` takes them.
+
+  Raises:
+    InputError: if rules do not fit a network of derivations, or there are two.
+  """
+  if not models:
+    return []
+  from jaxmt.features import recursive_scores  # imports JAX
+
+  out = []
+  for model in models:
+    if isinstance(model, recursive_scores.RecursiveModel):
+      model.check(table)
+      out.append(model.stateful(table, lm, reordering))
+  if len(out) > 1:
+    raise InputError("two models score derivations")
+  return out
 
 
 def to_values(models: Sequence[SentenceModel]) -> dict[str, Any]:

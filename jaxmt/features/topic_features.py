@@ -30,7 +30,7 @@ from jaxmt.errors import InputError
 from jaxmt.features.local_features import SentenceFeature
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import RuleTable
-from jaxmt.models import topic_vectors
+from jaxmt.models import topic_mixtures, topic_vectors
 from jaxmt.models.topic_vectors import DocumentIndex
 from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged, row_offsets
@@ -52,6 +52,7 @@ _ARRAYS = {
   "topics_encoder": np.float32,
   "topics_bias": np.float32,
   "topics_count": np.int32,
+  "topics_mixtures": np.float32,
   "topics_keys": np.uint64,
   "topics_source": np.float32,
   "topics_target": np.float32,
@@ -67,6 +68,8 @@ class TopicModel:
     encoder: weights of the source encoder, float32 `[V, L]`.
     bias: float32 `[L]`.
     count: documents of a sentence.
+    mixtures: topics of the documents, whose mean is a sentence's vector,
+      float32 `[M, L]`; `[0, L]` if the encoder makes it of their words.
     keys: of the rules, rising, uint64 `[R]`.
     source: vectors of source sides, of length 1 or 0, float32 `[R, L]`.
     target: likewise of target sides.
@@ -76,6 +79,7 @@ class TopicModel:
   encoder: np.ndarray
   bias: np.ndarray
   count: int
+  mixtures: np.ndarray
   keys: np.ndarray
   source: np.ndarray
   target: np.ndarray
@@ -142,6 +146,8 @@ class TopicModel:
     best = best[near[best] > 0]
     if not len(best):
       return np.zeros(len(self.bias), np.float32)
+    if len(self.mixtures):
+      return self.mixtures[best].mean(0)
     offsets = self.index.offsets
     words = np.unique(
       np.concatenate(
@@ -188,6 +194,7 @@ class TopicModel:
       "topics_encoder": self.encoder,
       "topics_bias": self.bias,
       "topics_count": np.array([self.count], np.int32),
+      "topics_mixtures": self.mixtures,
       "topics_keys": self.keys,
       "topics_source": self.source,
       "topics_target": self.target,
@@ -243,33 +250,82 @@ def make_model(
   Raises:
     InputError: if the rules are of another bitext.
   """
-  if len(provenance) != len(encoders.near[0]):
-    raise InputError(
-      f"the rules are of {len(provenance)} sentence pairs, not of"
-      f" {len(encoders.near[0])}"
-    )
-  seen = np.bincount(provenance.rules.flat, minlength=len(table)) > 0
-  used = np.flatnonzero(seen)
-  keys, first = np.unique(rule_keys(table)[used], return_index=True)
-  sides = []
-  for place, own in enumerate((index, targets)):
-    vectors = topic_vectors.encode_documents(
+  vectors = [
+    topic_vectors.encode_documents(
       own,
       encoders.near[place],
       encoders.weights[place],
       encoders.biases[place],
     )
-    means = rule_vectors(provenance, vectors, rules=len(table))
-    sides.append(means[used[first]])
-  return TopicModel(
+    for place, own in enumerate((index, targets))
+  ]
+  return _of_rules(
+    (vectors[0], vectors[1]),
+    table,
+    provenance,
     index=index,
     encoder=np.asarray(encoders.weights[0], np.float32),
     bias=np.asarray(encoders.biases[0], np.float32),
     count=encoders.near[0].shape[1],
-    keys=keys,
-    source=sides[0],
-    target=sides[1],
+    mixtures=np.zeros((0, len(encoders.biases[0])), np.float32),
   )
+
+
+def make_mixture_model(
+  index: DocumentIndex,
+  shares: np.ndarray,
+  near: tuple[np.ndarray, np.ndarray],
+  table: RuleTable,
+  provenance: Provenance,
+) -> TopicModel:
+  """Returns the topics of a grammar's rules by latent Dirichlet allocation.
+
+  Args:
+    index: source documents.
+    shares: topics of documents that are the same on both sides, `[M, L]`.
+    near: documents of the source and of the target sentences, `[S, N]` each.
+    table: R rules.
+    provenance: which sentence gave which rule.
+
+  Raises:
+    InputError: if the rules are of another bitext.
+  """
+  source, target = (
+    topic_mixtures.sentence_shares(side, shares) for side in near
+  )
+  size = shares.shape[1]
+  return _of_rules(
+    (source, target),
+    table,
+    provenance,
+    index=index,
+    encoder=np.zeros((len(index.words), size), np.float32),
+    bias=np.zeros(size, np.float32),
+    count=near[0].shape[1],
+    mixtures=np.asarray(shares, np.float32),
+  )
+
+
+def _of_rules(
+  vectors: tuple[np.ndarray, np.ndarray],
+  table: RuleTable,
+  provenance: Provenance,
+  **parts: Any,
+) -> TopicModel:
+  """The model whose rules have the mean vectors of their sentences."""
+  if len(provenance) != len(vectors[0]):
+    raise InputError(
+      f"the rules are of {len(provenance)} sentence pairs, not of"
+      f" {len(vectors[0])}"
+    )
+  seen = np.bincount(provenance.rules.flat, minlength=len(table)) > 0
+  used = np.flatnonzero(seen)
+  keys, first = np.unique(rule_keys(table)[used], return_index=True)
+  source, target = (
+    rule_vectors(provenance, side, rules=len(table))[used[first]]
+    for side in vectors
+  )
+  return TopicModel(keys=keys, source=source, target=target, **parts)
 
 
 def rule_keys(table: RuleTable) -> np.ndarray:
@@ -336,6 +392,7 @@ def from_values(
     "topics_encoder": (len(words), size),
     "topics_bias": (size,),
     "topics_count": (1,),
+    "topics_mixtures": (len(arrays["topics_mixtures"]), size),
     "topics_keys": (rules,),
     "topics_source": (rules, size),
     "topics_target": (rules, size),
@@ -344,6 +401,9 @@ def from_values(
     if arrays[name].shape != shape:
       raise InputError(f"{name} has the wrong shape", path=path)
   _check_index(arrays, len(words), path)
+  mixed = len(arrays["topics_mixtures"])
+  if mixed not in (0, len(arrays["topics_offsets"]) - 1):
+    raise InputError("topics_mixtures are not one for each document", path=path)
   keys = arrays["topics_keys"]
   if (keys[1:] <= keys[:-1]).any():
     raise InputError("topics_keys do not rise", path=path)
@@ -358,6 +418,7 @@ def from_values(
     encoder=arrays["topics_encoder"],
     bias=arrays["topics_bias"],
     count=int(arrays["topics_count"][0]),
+    mixtures=arrays["topics_mixtures"],
     keys=keys,
     source=arrays["topics_source"],
     target=arrays["topics_target"],

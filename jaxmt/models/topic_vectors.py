@@ -136,7 +136,7 @@ def index_documents(
   if not documents:
     raise InputError("no documents")
   every = vocabulary.build([list(documents)])
-  counts = _bags(every, documents)
+  counts = word_counts(every, documents)
   spread = np.bincount(counts.indices, minlength=len(every))
   content = (spread > 0) & (spread <= max(1, options.common * len(documents)))
   content[: len(SPECIALS)] = False
@@ -146,7 +146,7 @@ def index_documents(
   words = Vocabulary(
     words=(*SPECIALS, *(every.words[word] for word in chosen.tolist()))
   )
-  bags = _bags(words, documents)
+  bags = word_counts(words, documents)
   spread = np.bincount(bags.indices, minlength=len(words))
   idf = np.log1p(len(documents) / np.maximum(spread, 1)).astype(np.float32)
   idf[: len(SPECIALS)] = 0
@@ -170,8 +170,8 @@ def join(names: Sequence[str], lines: Sequence[str]) -> list[str]:
   return [" ".join(part) for part in parts.values()]
 
 
-def _bags(words: Vocabulary, lines: Sequence[str]) -> sparse.csr_matrix:
-  """Counts of words, `[N, V]`, without special words."""
+def word_counts(words: Vocabulary, lines: Sequence[str]) -> sparse.csr_matrix:
+  """Returns counts of words, `[N, V]`, without special words."""
   text = vocabulary.encode(words, list(lines))
   ones = np.where(text.flat < len(SPECIALS), 0.0, 1.0).astype(np.float32)
   shape = (len(lines), len(words))
@@ -192,7 +192,7 @@ def retrieve(
   transposed = index.matrix.T.tocsr()
   out = np.full((len(lines), count), NO_DOCUMENT, np.int32)
   for low in range(0, len(lines), _QUERIES):
-    queries = _bags(index.words, lines[low : low + _QUERIES])
+    queries = word_counts(index.words, lines[low : low + _QUERIES])
     queries.data *= index.idf[queries.indices]
     near = np.round(np.asarray((queries @ transposed).todense()), 5)
     best = np.argsort(-near, axis=1, kind="stable")[:, :count]
@@ -317,7 +317,7 @@ def draw_negatives(
   rng = np.random.default_rng([options.fit.seed, 7])
   size = len(lines)
   drawn = rng.integers(0, size, (size, options.negatives)).astype(np.int32)
-  bags = (_bags(words, lines) > 0).astype(np.float32)
+  bags = (word_counts(words, lines) > 0).astype(np.float32)
   counts = np.asarray(bags.sum(1))[:, 0]
   for column in range(drawn.shape[1]):
     other = drawn[:, column]

@@ -236,11 +236,16 @@ def _decode(model, scorer, weights, given: Text, config, options):
 
 def _bleu(lists: CandidateLists, references: text.ReferenceLines) -> float:
   """Corpus BLEU of the first candidate of each sentence."""
-  kind = find_metric("bleu")
   _, first = np.unique(lists.sentence, return_index=True)
   lines = [""] * len(references)
   for row in first.tolist():
     lines[int(lists.sentence[row])] = lists.lines[row]
+  return text_bleu(lines, references)
+
+
+def text_bleu(lines: list[str], references: text.ReferenceLines) -> float:
+  """Returns the corpus BLEU of translations."""
+  kind = find_metric("bleu")
   known = text.encode_references(references, unit=kind.unit)
   statistics = kind.statistics(
     kind.prepare(known.references),

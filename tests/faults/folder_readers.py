@@ -255,6 +255,7 @@ def _write_topics(path: str) -> None:
     "encoder": np.ones((6, 2), np.float32),
     "bias": np.zeros(2, np.float32),
     "count": np.array([1], np.int32),
+    "mixtures": np.zeros((0, 2), np.float32),
     "keys": np.array([1, 2, 3], np.uint64),
     "source": np.ones((3, 2), np.float32),
     "target": np.ones((3, 2), np.float32),
@@ -284,6 +285,15 @@ def _write_similarities(path: str) -> None:
         out.append(f"similarity_{side}_{name}", array)
       out.write_lines(f"similarity_{side}_words", words)
     out.append("similarity_unit", np.zeros(1, np.int32))
+
+
+def _write_recursive(path: str) -> None:
+  shapes = {"leaves": (3, 2), "encoder": (12, 2), "output": (2,), "scale": (4,)}
+  with array_folder.open_writer(path) as out:
+    for name, shape in shapes.items():
+      out.append(f"recursive_{name}", np.full(shape, 0.5, np.float32))
+    out.write_lines("recursive_pairs", ["a ||| b", "c ||| d"])
+    out.write_lines("recursive_features", ["rule_given_source"])
 
 
 def _sentence_models(path: str) -> None:
@@ -458,6 +468,7 @@ READERS: Mapping[str, tuple[Callable[[str], object], list]] = {
       _folder_seed(_write_scorer),
       _folder_seed(_write_topics),
       _folder_seed(_write_similarities),
+      _folder_seed(_write_recursive),
     ],
   ),
   "manifest": (

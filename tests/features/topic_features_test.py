@@ -18,8 +18,9 @@ from jaxmt.grammar import table as tables
 from jaxmt.grammar.extract import extraction
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions
-from jaxmt.models import topic_vectors
+from jaxmt.models import topic_mixtures, topic_vectors
 from jaxmt.models.fitting import FitOptions
+from jaxmt.models.topic_mixtures import MixtureOptions
 from jaxmt.models.topic_vectors import TopicOptions
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
@@ -169,13 +170,27 @@ def test_rule_vectors_are_weighted_means():
   del encoders
 
 
-@pytest.mark.parametrize("kind", ["scfg", "phrase"])
+@functools.cache
+def mixed():
+  """The topics of the corpus by latent Dirichlet allocation."""
+  _, table, encoders, provenance = built()
+  indices = [topic_vectors.index_documents(d, OPTIONS) for d in DOCUMENTS]
+  counts = topic_mixtures.joint_counts((indices[0], indices[1]), DOCUMENTS)
+  found = topic_mixtures.fit(counts, MixtureOptions(size=2, rounds=40))
+  return topic_features.make_mixture_model(
+    indices[0], found.shares, encoders.near, table, provenance
+  )
+
+
+@pytest.mark.parametrize("kind", ["scfg", "phrase", "lda"])
 def test_topics_choose_the_translation_of_an_ambiguous_word(kind):
   """Hiero and phrase search: topics choose, without them the majority."""
   topics, table, _, _ = built()
+  if kind == "lda":
+    topics = mixed()
   if kind == "phrase":
     table = tables.select(table, tables.arity(table) == 0)
-  make = models.make_model if kind == "scfg" else phrase_model.make_model
+  make = phrase_model.make_model if kind == "phrase" else models.make_model
   lines = ["bank konto euro", "vogel bank"]
   best = {}
   for weight in (0.0, 2.0):
@@ -227,6 +242,7 @@ def test_topics_in_a_folder_are_the_same_and_are_checked(tmp_path):
   for name, change, message in (
     ("topics_ids", lambda a: a + 1000, "out of range"),
     ("topics_source", lambda a: a[:-1], "wrong shape"),
+    ("topics_mixtures", lambda a: np.ones((1, a.shape[1]), a.dtype), "one for"),
     ("topics_keys", lambda a: a[::-1].copy(), "do not rise"),
     ("topics_bias", lambda a: a * np.float32("nan"), "no usable"),
     ("topics_offsets", lambda a: a[::-1].copy(), "no offsets"),

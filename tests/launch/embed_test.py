@@ -160,6 +160,11 @@ def test_topics_of_a_bitext(documents, tmp_path):
     for name in ("topics", "again")
   )
   assert all(np.array_equal(one[name], other[name]) for name in one)
+  done = run(*flags, "--lda", "--size=2", f"--output={tmp_path / 'lda'}")
+  assert done.returncode == 0, done.stderr
+  (mixed,) = sentence_models.read(str(tmp_path / "lda"))
+  assert mixed.mixtures.shape == (2, 2)
+  mixed.check(table)
 
 
 @pytest.mark.parametrize(
@@ -250,3 +255,67 @@ def test_bad_flags_of_brae_are_one_line(phrase_table, tmp_path, flags, message):
   assert done.returncode == 2 and message in done.stderr
   assert len(done.stderr.strip().splitlines()) == 1
   assert not (tmp_path / "o").exists()
+
+
+@pytest.fixture(scope="module")
+def bracketing(tmp_path_factory):
+  """A bracketing grammar, a language model and weights."""
+  where = tmp_path_factory.mktemp("r2nn")
+  pairs = [("das haus brennt", "burns the house"), ("das buch", "the book")]
+  pairs += [("ein buch liegt", "lies a book"), ("ein haus", "a house")]
+  links = ["0-1 1-2 2-0", "0-0 1-1", "0-1 1-2 2-0", "0-0 1-1"]
+  for name, rows in (
+    ("s", [source for source, _ in pairs]),
+    ("t", [target for _, target in pairs]),
+    ("l", links),
+    ("w", ["LanguageModel 0.1", "MaxEntReordering 1"]),
+  ):
+    (where / name).write_text("".join(f"{row}\n" for row in rows))
+  flags = [f"--source={where / 's'}", f"--target={where / 't'}"]
+  for program, rest in (
+    ("extract", [*flags, f"--links={where / 'l'}", "--kind=btg", "g"]),
+    ("lm", [f"--text={where / 't'}", "--order=2", "--discount_fallback", "lm"]),
+  ):
+    done = util.run_program(
+      f"launch/{program}.py", *rest[:-1], f"--output={where / rest[-1]}"
+    )
+    assert done.returncode == 0, done.stderr
+  return where, [
+    "--kind=btg",
+    f"--grammar={where / 'g'}",
+    f"--lm={where / 'lm'}",
+    f"--input={where / 's'}",
+  ]
+
+
+def test_a_network_of_derivations_trained_and_used(bracketing, tmp_path):
+  where, flags = bracketing
+  learn = [*flags, "--model=r2nn", f"--weights={where / 'w'}", "--size=4"]
+  learn += [f"--references={where / 't'}", "--beam=8", "--pop=40"]
+  learn += ["--rounds=1", f"--workdir={tmp_path / 'work'}"]
+  done = run(*learn, f"--output={tmp_path / 'one'}")
+  assert done.returncode == 0, done.stderr
+  assert "4 of 4 references reached" in done.stderr
+  again = run(*learn, f"--output={tmp_path / 'two'}")
+  assert again.returncode == 0, again.stderr
+  one, two = (
+    sentence_models.read(str(tmp_path / name))[0].to_values()
+    for name in ("one", "two")
+  )
+  assert all(np.array_equal(one[name], two[name]) for name in one)
+  outputs = []
+  for name, line in (("plain", ""), ("used", "RecursiveScore 1\n")):
+    (tmp_path / "w").write_text((where / "w").read_text() + line)
+    done = util.run_program(
+      "launch/translate.py",
+      *flags,
+      f"--weights={tmp_path / 'w'}",
+      f"--models={tmp_path / 'one'}",
+      f"--output={tmp_path / name}",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no such features" not in done.stderr
+    outputs.append((tmp_path / name).read_text())
+  assert all(len(text.splitlines()) == 4 for text in outputs)
+  done = run(*learn, "--kind=scfg", f"--output={tmp_path / 'no'}")
+  assert done.returncode == 2 and "needs --kind=btg" in done.stderr

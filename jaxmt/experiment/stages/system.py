@@ -179,7 +179,12 @@ def make_model(
       targets=config.targets,
       glue="needed" if grammar.kind == "btg" else "always",
     ),
-    features=maxent_reordering.make_features(grammar.reordering),
+    features=[
+      *maxent_reordering.make_features(grammar.reordering),
+      *sentence_models.stateful(
+        grammar.models, table, lm.tables, grammar.reordering
+      ),
+    ],
     local=sentence_models.features(grammar.models),
   )
 

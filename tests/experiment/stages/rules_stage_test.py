@@ -5,12 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
+from jaxmt.decode import model as models
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import corpus, grammar, lm, mixing, system, tune
 from jaxmt.experiment.stages.align import Links
+from jaxmt.features import sentence_models
+from jaxmt.features.phrase_similarity import SimilarityModel
+from jaxmt.features.recursive_scores import RecursiveModel
 from jaxmt.grammar import estimate, pair_quality
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.table import Kind
+from jaxmt.text import vocabulary
 
 TEXT = corpus.Corpus(
   train_source=["das haus", "ein haus", "das buch", "ein altes buch"],
@@ -152,3 +157,72 @@ def test_probabilities_of_weighted_sentence_pairs(joint):
   assert (columns <= 0).all() and (columns < 0).any()
   with pytest.raises(InputError, match="needs 'provenance'"):
     extract(weighted=True, provenance=False)
+
+
+def _trained_folders(folder):
+  """Random models of the corpus' words, as folders: similarity, network."""
+  rng = np.random.default_rng(0)
+  draw = lambda *shape: rng.normal(0, 0.5, shape).astype(np.float32)
+  sides = {}
+  for side in ("source", "target"):
+    lines = getattr(TEXT, f"train_{side}")
+    words = vocabulary.build([lines])
+    layers = {
+      "vectors": draw(len(words), 3),
+      "encoder": draw(6, 3),
+      "encoder_bias": draw(3),
+      "decoder": draw(3, 6),
+      "decoder_bias": draw(6),
+      "transform": draw(3, 3),
+      "transform_bias": draw(3),
+    }
+    sides[side] = (words, {"params": layers})
+  similar = SimilarityModel(
+    words=(sides["source"][0], sides["target"][0]),
+    parameters={side: own for side, (_, own) in sides.items()},
+    unit=False,
+  )
+  names = ("target_given_source",)
+  network = RecursiveModel(
+    pairs=("das ||| the",),
+    names=names,
+    scale=np.ones(4, np.float32),
+    leaves=draw(2, 2),
+    encoder=draw(12, 2),
+    output=draw(2),
+  )
+  paths = [str(folder / name) for name in ("similar", "network")]
+  sentence_models.write(paths[0], [similar])
+  sentence_models.write(paths[1], [network])
+  return paths
+
+
+def test_trained_models_prune_and_score(tmp_path):
+  similar, network = _trained_folders(tmp_path)
+  whole = extract(kind="btg")
+  pruned = extract(
+    kind="btg", models=(similar, network), similarity=1.1, similar_best=1
+  )
+  assert 0 < len(pruned.table) < len(whole.table)
+  assert pruned.metrics["similar"] == len(pruned.table)
+  sides = lambda table: {
+    tuple(table.source[rule].tolist()) for rule in range(len(table))
+  }
+  assert sides(pruned.table) == sides(whole.table)
+  tables = lm.language_model(lm.LmStageConfig(order=2), corpus=TEXT)
+  model, _ = system.part_model(
+    system.SearchStageConfig(),
+    "test",
+    corpus=TEXT,
+    grammar=grammar.Grammar.from_values(pruned.to_values()),
+    lm=tables,
+    weights={},
+  )
+  assert "RecursiveScore" in model.feature_names
+  assert not models.unknown_weights(model, {"SimilaritySource": 1.0})
+  with pytest.raises(InputError, match="bracketing grammars"):
+    extract(kind="hiero", models=(network,))
+  with pytest.raises(InputError, match="needs 'grammar"):
+    extract(kind="btg", similarity=0.5)
+  with pytest.raises(InputError, match="none of the models"):
+    extract(kind="btg", models=(network,), similarity=0.5)
