@@ -81,13 +81,13 @@ _RUN = {
     "epochs": 1,
   }
 }
-_FILE = b"\0FILE\0"  # before the name of each file in an input
+FILE = b"\0FILE\0"  # before the name of each file in an input
 
 
 def _unpack(packed: bytes, folder: str, meta: dict) -> None:
   """Writes one input as the files of a folder, with matching checksums."""
   entries = {}
-  for part in packed.split(_FILE)[1:]:
+  for part in packed.split(FILE)[1:]:
     name, _, content = part.partition(b"\0")
     name = re.sub(r"[^a-z_.]", "", name.decode("latin-1"))[:40] or "x"
     if name.strip(".") and name != array_folder.MANIFEST:
@@ -101,7 +101,7 @@ def _unpack(packed: bytes, folder: str, meta: dict) -> None:
 def _packed(folder: str) -> bytes:
   """The files of a folder as one input."""
   return b"".join(
-    _FILE + b"%s\0%s" % (path.name.encode(), path.read_bytes())
+    FILE + b"%s\0%s" % (path.name.encode(), path.read_bytes())
     for path in sorted(pathlib.Path(folder).iterdir())
     if path.name != array_folder.MANIFEST
   )
@@ -359,11 +359,11 @@ def _run(path: str) -> None:
       )
     )
     parts: dict[str, list[bytes]] = {short: [] for short in names}
-    for part in pathlib.Path(path).read_bytes().split(_FILE)[1:]:
+    for part in pathlib.Path(path).read_bytes().split(FILE)[1:]:
       short, _, rest = part.partition(b".")
       parts.get(short.decode("latin-1"), []).append(rest)
     for short, name in names.items():
-      packed = b"".join(_FILE + part for part in parts[short])
+      packed = b"".join(FILE + part for part in parts[short])
       artefact = str(base / "artefacts" / name)
       _unpack(packed, artefact, {"meta": {}})
     run = finished_run.read(folder)
@@ -402,7 +402,7 @@ def _whole_run(kind: str) -> Callable[[], bytes]:
         path = pathlib.Path(folder, short)
         checkpoint.write(path, record.to_values(), {})
         packed += _packed(str(path)).replace(
-          _FILE, _FILE + b"%s." % short.encode()
+          FILE, FILE + b"%s." % short.encode()
         )
     return packed
 

@@ -10,6 +10,8 @@ import json
 import os
 import pathlib
 import tempfile
+import warnings
+import zipfile
 from collections.abc import Callable
 
 import numpy as np
@@ -133,6 +135,33 @@ def _npz(**arrays) -> bytes:
   out = io.BytesIO()
   np.savez(out, **arrays)  # not packed: changes reach the arrays
   return out.getvalue()
+
+
+def _in_zip(read: Callable[[str], object]) -> Callable[[str], None]:
+  """Returns a reader of npz files whose checksums agree; of `_members`."""
+
+  def reader(path: str) -> None:
+    parts = pathlib.Path(path).read_bytes().split(folder_readers.FILE)[1:]
+    place = f"{os.path.dirname(path)}/zipped"
+    with (
+      warnings.catch_warnings(action="ignore"),  # a name that comes twice
+      zipfile.ZipFile(place, "w") as packed,
+    ):
+      for part in parts:
+        name, _, content = part.partition(b"\0")
+        packed.writestr(name.decode("latin-1")[:40] or "x", content)
+    read(place)
+
+  return reader
+
+
+def _members(data: bytes) -> bytes:
+  """The files in an npz file as one input."""
+  with zipfile.ZipFile(io.BytesIO(data)) as packed:
+    return b"".join(
+      folder_readers.FILE + name.encode() + b"\0" + packed.read(name)
+      for name in packed.namelist()
+    )
 
 
 def _forest_npz() -> bytes:
@@ -332,10 +361,22 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
     [json.dumps(_FOREST) + "\n" + json.dumps(_SENTENCE) + "\n"],
   ),
   "forest_npz": (forest_files.read, [_forest_npz]),
+  "forest_arrays": (
+    _in_zip(forest_files.read),
+    [lambda: _members(_forest_npz())],
+  ),
   "archive": (archive.load, [lambda: _npz(**_OFFSETS)]),
+  "archive_arrays": (
+    _in_zip(archive.load),
+    [lambda: _members(_npz(**_OFFSETS))],
+  ),
   "moses_forest": (_moses_forest, [_MOSES_GRAPH]),
   "clusters": (_read_lines(word_clusters.read_lines), ["01\ta\t3\n1\tb\n"]),
   "results": (study._read_results, [json.dumps(_RESULTS)]),
+  "statistics_arrays": (
+    _in_zip(_statistics),
+    [lambda: _members(_npz(**{"primary/bleu": np.zeros((2, 3))}))],
+  ),
   "statistics": (
     _statistics,
     [lambda: _npz(**{"primary/bleu": np.zeros((2, 3))})],
