@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.decode import (
+  candidate_lists,
   decoding,
   derivation_text,
   loading,
@@ -32,7 +33,6 @@ from jaxmt.decode.translator import Translator as Translator
 from jaxmt.decode.translator import with_weights as with_weights
 from jaxmt.experiment import finished_run, learning_run, saved_systems
 from jaxmt.features import string_templates
-from jaxmt.features import weights as weight_files
 from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.metrics import evaluation, registry
@@ -64,7 +64,7 @@ def load(
     store: the run's artefacts, if they are not in the workdir.
 
   Raises:
-    InputError: if there is no such run or system.
+    InputError: if the run or system does not exist.
   """
   return saved_systems.load(path, system, store=store)
 
@@ -278,7 +278,7 @@ def rescore(out: Decoded, weights: Mapping[str, float]) -> np.ndarray:
   if model.templates is not None:
     raise ValueError("sparse features: decode again with other weights")
   values = translation_forest.edge_features(model, out.source, out.forests)
-  return values @ weight_files.to_vector(weights, model.feature_names)
+  return values @ candidate_lists.to_vector(weights, model.feature_names)
 
 
 def force(
@@ -303,21 +303,21 @@ def force(
     model.model, _checked(lines), spans=_spans(model, lines, trees)
   )
   config = forced_lib.ForceConfig(threads=kernels.available_threads())
-  found = forced_lib.force(
+  forced = forced_lib.force(
     model.model, source, _checked(references), config=config
   )
-  best = translation_forest.kbest(model.model, source, found.forest, size=1)
+  best = translation_forest.kbest(model.model, source, forced.forest, size=1)
   roots = derivation_text.trees(
-    model.model, source, translation_forest.derivations(found.forest, best)
+    model.model, source, translation_forest.derivations(forced.forest, best)
   )
   derivations: list[Derivation | None] = [None] * len(source)
   for row, root in zip(best.sentence.tolist(), roots, strict=True):
     derivations[row] = Derivation((root,) if root else ())
   return Forced(
-    reached=found.reached,
-    reasons=found.reason,
+    reached=forced.reached,
+    reasons=forced.reason,
     derivations=derivations,
-    forests=found.forest,
+    forests=forced.forest,
   )
 
 
@@ -421,10 +421,12 @@ def learn(
     spans=_spans(model, lines, trees),
   )
   store, threads = MemoryStore(), kernels.available_threads()
-  made, _ = learning_run.prepare(task, config, store=store, threads=threads)
+  setting, _ = learning_run.prepare(task, config, store=store, threads=threads)
   resources = Resources(runner=Runner(workers=threads))
-  learned = learning_run.run(made, config, store=store, resources=resources)
-  sparse = dataclasses.replace(model, model=made.model)  # has their templates
+  learned = learning_run.run(setting, config, store=store, resources=resources)
+  sparse = dataclasses.replace(
+    model, model=setting.model
+  )  # has their templates
   return with_weights(sparse, learned.weights)
 
 

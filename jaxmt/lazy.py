@@ -35,8 +35,8 @@ def names_of(package: str, places: dict[str, tuple[str, str]]) -> Hooks:
     if name not in places:
       raise AttributeError(f"module {package!r} has no attribute {name!r}")
     module, attribute = places[name]
-    found = importlib.import_module(module)
-    value = getattr(found, attribute) if attribute else found
+    module_object = importlib.import_module(module)
+    value = getattr(module_object, attribute) if attribute else module_object
     setattr(sys.modules[package], name, value)
     return value
 

@@ -27,7 +27,7 @@ def main(argv: list[str]) -> None:
   program.check_paths(outputs=("output",), inputs=("text",))
   path = program.given(_TEXT)
   try:
-    found = word_clusters.cluster_words(
+    clusters = word_clusters.cluster_words(
       files.read_lines(path),
       clusters=_CLUSTERS.value,
       min_count=_MIN_COUNT.value,
@@ -35,10 +35,10 @@ def main(argv: list[str]) -> None:
   except ValueError as error:
     cause = error.cause if isinstance(error, InputError) else str(error)
     raise InputError(cause, path=path) from error
-  files.write_lines(_OUTPUT.value, word_clusters.to_lines(found))
+  files.write_lines(_OUTPUT.value, word_clusters.to_lines(clusters))
   progress.say(
-    f"{len(found.words):,} words in {len(found.paths)} clusters,"
-    f" mutual information {found.information:.4f} nats"
+    f"{len(clusters.words):,} words in {len(clusters.paths)} clusters,"
+    f" mutual information {clusters.information:.4f} nats"
   )
 
 

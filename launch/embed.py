@@ -285,16 +285,16 @@ def _scorer() -> None:
   from jaxmt.train import scorer_training
 
   start = time.perf_counter()
-  own = scorer_training.ScorerOptions()
+  defaults = scorer_training.ScorerOptions()
   options = scorer_training.ScorerOptions(
     loss=FLAGS.loss,
-    size=_given("size", own.size),
-    hidden=_given("hidden", own.hidden),
-    min_count=_given("min_count", own.min_count),
+    size=_given("size", defaults.size),
+    hidden=_given("hidden", defaults.hidden),
+    min_count=_given("min_count", defaults.min_count),
     rounds=FLAGS.rounds,
-    passes=_given("epochs", own.passes),
-    batch=_given("batch", own.batch),
-    rate=_given("rate", own.rate),
+    passes=_given("epochs", defaults.passes),
+    batch=_given("batch", defaults.batch),
+    rate=_given("rate", defaults.rate),
     l2=FLAGS.l2,
     seed=FLAGS.seed,
   )
@@ -406,8 +406,8 @@ def _topics() -> None:
     target=FLAGS.target,
     output=FLAGS.output,
   )
-  given = (FLAGS.source_documents, FLAGS.target_documents)
-  if bool(FLAGS.documents) == any(given) or any(given) != all(given):
+  paths = (FLAGS.source_documents, FLAGS.target_documents)
+  if bool(FLAGS.documents) == any(paths) or any(paths) != all(paths):
     raise InputError(
       "give --documents, or --source_documents and --target_documents"
     )
@@ -419,17 +419,17 @@ def _topics() -> None:
   from jaxmt.text import bitext
 
   start = time.perf_counter()
-  own = topic_vectors.TopicOptions()
+  defaults = topic_vectors.TopicOptions()
   options = topic_vectors.TopicOptions(
-    size=_given("size", own.size),
+    size=_given("size", defaults.size),
     documents=FLAGS.retrieve,
     words=FLAGS.max_words,
     common=FLAGS.common,
     mask=FLAGS.mask,
     fit=FitOptions(
       epochs=FLAGS.epochs,
-      batch=_given("batch", own.fit.batch),
-      rate=_given("rate", own.fit.rate),
+      batch=_given("batch", defaults.fit.batch),
+      rate=_given("rate", defaults.fit.rate),
       seed=FLAGS.seed,
     ),
     tune_epochs=FLAGS.tune_epochs,
@@ -448,7 +448,7 @@ def _topics() -> None:
     )
     documents = [topic_vectors.join(names, side) for side in (source, target)]
   else:
-    documents = [files.read_lines(path) for path in given]
+    documents = [files.read_lines(path) for path in paths]
   indices = tuple(
     topic_vectors.index_documents(one, options) for one in documents
   )
@@ -613,10 +613,10 @@ def _text(path: str, reference_paths: list[str]):
   from jaxmt.train import scorer_training
 
   lines = files.read_lines(path)
-  given = references.read_references(
+  reference_lines = references.read_references(
     reference_paths, expected=len(lines), expected_path=path
   )
-  return scorer_training.Text(lines=lines, references=given)
+  return scorer_training.TrainingText(lines=lines, references=reference_lines)
 
 
 if __name__ == "__main__":

@@ -85,9 +85,9 @@ _NAMES = (_BEFORE, "new rules", _AFTER)
 
 def _search(run: FinishedRun) -> SearchStageConfig:
   """How the run decodes, with the width that is asked for."""
-  own = run.search
-  beam = _BEAM.value or own.beam
-  return dataclasses.replace(own, beam=beam, pop=max(beam, own.pop))
+  search = run.search
+  beam = _BEAM.value or search.beam
+  return dataclasses.replace(search, beam=beam, pop=max(beam, search.pop))
 
 
 def _read(run: FinishedRun, stage: str, kind: type[R]) -> R:
@@ -125,9 +125,9 @@ def main(argv: list[str]) -> None:
   part = corpus.part(_PART.value)
   rows = _rows(len(part.source))
   references = [part.references[row][0] for row in rows]
-  made, sources = {}, {}
+  translators, sources = {}, {}
   for name, (theta, tuned) in zip(_NAMES, parts, strict=True):
-    made[name], spans = system.part_model(
+    translators[name], spans = system.part_model(
       search,
       _PART.value,
       corpus=corpus,
@@ -136,52 +136,60 @@ def main(argv: list[str]) -> None:
       weights=tuned.weights,
       theta=theta,
     )
-    source = models.make_source(made[name], part.source, spans=spans)
+    source = models.make_source(translators[name], part.source, spans=spans)
     sources[name] = models.select_source(source, rows)
   # The search must be wide enough to rank parts that the beam just loses.
   width = max(_WIDE.value, search.beam + _EXTRA_RANKS)
   pop = max(_POP.value, search.pop, 5 * width // 2)
   wide = dataclasses.replace(search, beam=width, pop=pop)
-  config = system.decode_config(wide, made[_BEFORE])
+  config = system.decode_config(wide, translators[_BEFORE])
   progress.say("looking for the references")
-  near = {
+  reference = {
     name: reference_derivations.reference_like(
-      made[name], sources[name], references, config=config
+      translators[name], sources[name], references, config=config
     )
     for name in _NAMES
   }
   progress.say("ranking their parts")
   rank = lambda name, of: explain.ranks(
-    made[name], sources[name], near[of].derivations, config=config
+    translators[name], sources[name], reference[of].derivations, config=config
   )
   seen = {name: rank(name, _BEFORE) for name in _NAMES}
-  own = {name: rank(name, name) for name in _NAMES[1:]}
-  totals = explain.summary(near[_BEFORE], seen, beam=search.beam)
-  for name, one in own.items():
+  ranks = {name: rank(name, name) for name in _NAMES[1:]}
+  totals = explain.summary(reference[_BEFORE], seen, beam=search.beam)
+  for name, one in ranks.items():
     totals += explain.summary(
-      near[name], {f"{name}, its own": one}, beam=search.beam
+      reference[name], {f"{name}, its own": one}, beam=search.beam
     )
-  _publish(search, rows, references, near[_BEFORE], seen, totals, made, sources)
+  _publish(
+    search,
+    rows,
+    references,
+    reference[_BEFORE],
+    seen,
+    totals,
+    translators,
+    sources,
+  )
 
 
 def _publish(
-  search, rows, references, near, seen, totals, made, sources
+  search, rows, references, reference, seen, totals, translators, sources
 ) -> None:
   sections: list[tuple[str, str, list[dict[str, Any]]]] = []
   for number in range(len(_SENTENCES.value) or min(3, len(rows))):
     shown = explain.story(
-      made[_BEFORE],
+      translators[_BEFORE],
       sources[_BEFORE],
       number,
-      near.derivations,
+      reference.derivations,
       seen,
       beam=search.beam,
     )
-    note = (
-      "its derivation"
-      if near.exact[number]
-      else f"the nearest derivation, {near.distance[number]:.0f} edits away"
-    )
+    note = "its derivation"
+    if not reference.exact[number]:
+      edits = reference.distance[number]
+      note = f"the nearest derivation, {edits:.0f} edits away"
     text = f"reference: {references[number]} ({note})"
     sections.append((f"Sentence {rows[number] + 1}", text, shown))
   sections.append(
@@ -191,12 +199,16 @@ def _publish(
       totals,
     )
   )
-  theta = [theta_lib.theta_features(made[name]) for name in (_BEFORE, _AFTER)]
-  moved = explain.moved_rules(made[_BEFORE].table, *theta, number=_RULES.value)
+  theta = [
+    theta_lib.theta_features(translators[name]) for name in (_BEFORE, _AFTER)
+  ]
+  moved = explain.moved_rules(
+    translators[_BEFORE].table, *theta, number=_RULES.value
+  )
   sections.append(
     ("Rules that gained and lost", "P(rule | source side)", moved)
   )
-  sections += _search_errors(search, made, sources)
+  sections += _search_errors(search, translators, sources)
   for title, text, table in sections:
     print(f"{title}: {text}\n\n{tables.text(table)}\n")
   if _OUTPUT.value:
@@ -208,19 +220,19 @@ def _publish(
     files.write_text(_OUTPUT.value, page.page(title, parts))
 
 
-def _search_errors(search: SearchStageConfig, made, sources):
+def _search_errors(search: SearchStageConfig, translators, sources):
   """Titles, notes and tables of one or two comparisons."""
   sizes = sorted({(10, 60), (search.beam, search.pop)})
   wide = (10 * search.beam, 10 * search.pop)
   progress.say("searching with ten times the candidates")
-  table = explain.search_errors(made, sources, sizes=sizes, wide=wide)
+  table = explain.search_errors(translators, sources, sizes=sizes, wide=wide)
   note = f"at least, by a search of beam {wide[0]} and {wide[1]} candidates"
   sections = [("Search errors", note, table)]
   if _EXACT.value:
     progress.say("searching short sentences exactly")
     short = np.flatnonzero(sources[_BEFORE].ids.lengths <= _EXACT.value)[:50]
     some = {n: models.select_source(sources[n], short) for n in _NAMES}
-    table = explain.search_errors(made, some, sizes=sizes)
+    table = explain.search_errors(translators, some, sizes=sizes)
     note = f"sentences of up to {_EXACT.value} words that it can search"
     sections.append(("Against exact search", note, table))
   return sections

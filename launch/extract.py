@@ -253,9 +253,9 @@ def main(argv: list[str]) -> None:
   )
   aligned_text.check_paths(paths)
   skipped = _Skipped()
-  near = "grammar" if FLAGS.output == "-" else FLAGS.output
+  beside = "grammar" if FLAGS.output == "-" else FLAGS.output
   with contextlib.ExitStack() as stack:
-    scratch = stack.enter_context(array_folder.scratch(near))
+    scratch = stack.enter_context(array_folder.scratch(beside))
     stack.enter_context(runner_lib.session(runner))
     direct = FLAGS.format == "native" and FLAGS.filter is None
     direct &= FLAGS.kind not in ("phrase", "btg")

@@ -209,8 +209,8 @@ def main(argv: list[str]) -> None:
     reference=_REFERENCE.value,
     output=_OUTPUT.value,
   )
-  wanted = _REPORT.value or _JSON.value
-  if wanted and _OUTPUT.value == "-":
+  report = _REPORT.value or _JSON.value
+  if report and _OUTPUT.value == "-":
     raise InputError("--output=- and the report both go to standard output")
   lines = files.read_lines(_INPUT.value)
   references = _read_references(size=len(lines))
@@ -219,7 +219,7 @@ def main(argv: list[str]) -> None:
   model = model_flags.load_forced_model(_WEIGHTS.value)
   out, summary = _force(model, lines, references, trees, origin)
   files.write_lines(_OUTPUT.value, out)
-  if wanted:
+  if report:
     _print_report(summary)
   row = summary.overall
   progress.say(

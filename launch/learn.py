@@ -97,7 +97,7 @@ _LENGTH = flags.DEFINE_string(
 _PATIENCE = flags.DEFINE_integer(
   "patience",
   _DEFAULT.patience,
-  "stop after so many epochs without a better score; 0: never",
+  "stop after N epochs without a better score; 0: never",
 )
 _LONGEST = flags.DEFINE_integer(
   "max_words", _DEFAULT.max_words, "longest sentence to learn from"
@@ -147,7 +147,7 @@ def _config() -> LearnConfig:
   return config
 
 
-def _about(config: LearnConfig, given: dict[str, float] | None) -> dict:
+def _about(config: LearnConfig, weights: dict[str, float] | None) -> dict:
   """Everything the result depends on, files by their content."""
   inputs = [model_flags.LM.value, _SOURCE.value, *_TARGET.value]
   inputs += [_DEV_SOURCE.value, model_flags.TREES.value, _DEV_TREES.value]
@@ -171,18 +171,18 @@ def _about(config: LearnConfig, given: dict[str, float] | None) -> dict:
   }
   return {
     "files": {path: checkpoint.file_digest(path) for path in inputs if path},
-    "weights": given,
+    "weights": weights,
     "config": plain,
     "settings": {flag.name: flag.value for flag in settings},
   }
 
 
-def _model(lines: list[str] | None, given: dict[str, float] | None):
+def _model(lines: list[str] | None, weights: dict[str, float] | None):
   """The model, without the rules that the lines cannot use."""
   phrases = weight_files.DIALECTS[model_flags.DIALECT.value].phrases
   return model_flags.load_model(
     # A name that no column has tells that every phrase counts.
-    weights={phrases: 0.0} if phrases in (given or ()) else {},
+    weights={phrases: 0.0} if phrases in (weights or ()) else {},
     targets=search_flags.TARGETS.value or 20,
     lines=lines,
   )
@@ -198,7 +198,7 @@ def _spans(trees: str, model, lines: list[str], path: str):
   )
 
 
-def _development(given):
+def _development(weights):
   """The development set, or None."""
   if not _DEV_SOURCE.value:
     return None
@@ -206,7 +206,7 @@ def _development(given):
   from jaxmt.train.violation.development import Development
 
   lines = files.read_lines(_DEV_SOURCE.value)
-  model = _model(lines, given)
+  model = _model(lines, weights)
   settings = system.SearchStageConfig(
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
@@ -226,7 +226,7 @@ def _development(given):
   )
 
 
-def _task(config: LearnConfig, given: dict[str, float] | None):
+def _task(config: LearnConfig, weights: dict[str, float] | None):
   """Reads everything."""
   from jaxmt.experiment import learning_run
   from jaxmt.grammar import native
@@ -248,10 +248,10 @@ def _task(config: LearnConfig, given: dict[str, float] | None):
         path=model_flags.GRAMMAR.value,
       )
   # Provenance numbers all rules, so none is filtered out.
-  model = _model(None if origin is not None else lines, given)
+  model = _model(None if origin is not None else lines, weights)
   start = kbest_decoder.start_weights(model.feature_names, model.units)
-  if given is not None:
-    start = dict.fromkeys(start, 0.0) | given
+  if weights is not None:
+    start = dict.fromkeys(start, 0.0) | weights
   return learning_run.Task(
     model=model,
     lines=lines,
@@ -260,7 +260,7 @@ def _task(config: LearnConfig, given: dict[str, float] | None):
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
     backend=search_flags.BACKEND.value,
-    development=_development(given),
+    development=_development(weights),
     spans=_spans(model_flags.TREES.value, model, lines, _SOURCE.value),
     provenance=origin,
   )
@@ -288,7 +288,7 @@ def _resources(workers: int):
   )
 
 
-def _learn(config: LearnConfig, given: dict[str, float] | None) -> None:
+def _learn(config: LearnConfig, weights: dict[str, float] | None) -> None:
   import numpy as np
 
   from jaxmt.experiment import learning_run, tuning_run
@@ -307,7 +307,7 @@ def _learn(config: LearnConfig, given: dict[str, float] | None) -> None:
   if resources.process:
     wait()  # the first process opens the workdir and forces
     store = checkpoint.Partial(workdir / "state")
-    task = _task(config, given)
+    task = _task(config, weights)
     setting, _ = learning_run.prepare(
       task, config, store=store, threads=workers
     )
@@ -320,9 +320,9 @@ def _learn(config: LearnConfig, given: dict[str, float] | None) -> None:
     workdir / ".lock", wait=False, what=f"workdir {workdir}"
   ):
     store = tuning_run.open_workdir(
-      str(workdir), about=_about(config, given), resume_there=_RESUME.value
+      str(workdir), about=_about(config, weights), resume_there=_RESUME.value
     )
-    task = _task(config, given)
+    task = _task(config, weights)
     setting, reached = learning_run.prepare(
       task, config, store=store, threads=workers
     )
@@ -381,9 +381,9 @@ def main(argv: list[str]) -> None:
   if search_flags.POP.value < search_flags.BEAM.value:
     raise InputError("--pop must be at least --beam")
   config = _config()
-  given = None
+  weights = None
   if _WEIGHTS.value:
-    given = weight_files.parse_weights(
+    weights = weight_files.parse_weights(
       files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
     )
   workers = model_flags.THREADS.value or kernels.available_threads()
@@ -391,7 +391,7 @@ def main(argv: list[str]) -> None:
   with runner_lib.session(
     runner_lib.Runner(kind=_RUNNER.value, workers=workers, address=_RAY.value)
   ):
-    _learn(config, given)
+    _learn(config, weights)
 
 
 if __name__ == "__main__":

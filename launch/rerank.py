@@ -43,31 +43,33 @@ def _read(paths: list[str], reference_paths: list[str]) -> CandidateLists:
   parts = [
     kbest_files.parse_kbest(files.read_bytes(path), path=path) for path in paths
   ]
-  found = candidate_lists.concatenate(parts)
+  lists = candidate_lists.concatenate(parts)
   lines = None
   if reference_paths:
     lines = references.read_references(reference_paths)
-    if found.sentences > len(lines):
+    if lists.sentences > len(lines):
       raise InputError(
-        f"sentence {found.sentences - 1}, but there are references of"
+        f"sentence {lists.sentences - 1}, but there are references of"
         f" {len(lines)} only",
         path=paths[0],
       )
-  made = pool.make_pool(found, sentences=len(lines) if lines else None)
-  if not len(made):
+  merged = pool.make_pool(lists, sentences=len(lines) if lines else None)
+  if not len(merged):
     raise InputError("no usable candidates", path=paths[0])
   if lines is None:
-    return made
-  return pool.with_statistics(made, lines, [_METRIC.value])
+    return merged
+  return pool.with_statistics(merged, lines, [_METRIC.value])
 
 
 def _learnt(
-  train: CandidateLists, given: dict[str, float], changes: dict[str, str]
+  train: CandidateLists,
+  start_weights: dict[str, float],
+  changes: dict[str, str],
 ) -> Callable[[CandidateLists], np.ndarray]:
   """A function from lists to the scores of their candidates."""
   from jaxmt.tune.lists import boosting, rerankers
 
-  start = weight_files.to_vector(given, train.names)
+  start = candidate_lists.to_vector(start_weights, train.names)
   changes = {"metric": _METRIC.value, **changes}
   if _MODEL.value == "boosted":
     config = options.change(boosting.BoostConfig(), changes)
@@ -80,7 +82,7 @@ def _learnt(
       ]
       return boosting.combined_scores(
         lists,
-        [(v, weight_files.to_vector(w, lists.names)) for v, w in named],
+        [(v, candidate_lists.to_vector(w, lists.names)) for v, w in named],
       )
 
     return votes
@@ -96,10 +98,10 @@ def _learnt(
   return values
 
 
-def _report(what: str, lists, given, values) -> None:
+def _report(what: str, lists, weights, values) -> None:
   from jaxmt.tune.lists.rerankers import chosen_score
 
-  start = weight_files.to_vector(given, lists.names)
+  start = candidate_lists.to_vector(weights, lists.names)
   before = pool.pool_score(lists, start, _METRIC.value)
   after = chosen_score(lists, values, _METRIC.value)
   print(
@@ -128,17 +130,17 @@ def main(argv: list[str]) -> None:
     changes[name] = value
   pool.find_metric(_METRIC.value)
   weights = program.given(_WEIGHTS)
-  given = weight_files.parse_weights(files.read_lines(weights), path=weights)
+  start = weight_files.parse_weights(files.read_lines(weights), path=weights)
   train = _read(_KBEST.value, _REFERENCES.value)
-  score = _learnt(train, given, changes)
+  score = _learnt(train, start, changes)
   values = score(train)
-  _report("the training lists", train, given, values)
+  _report("the training lists", train, start, values)
   target = train
   if _APPLY.value:
     target = _read(_APPLY.value, _APPLY_REFERENCES.value)
     values = score(target)
     if _APPLY_REFERENCES.value:
-      _report("the other lists", target, given, values)
+      _report("the other lists", target, start, values)
   lines = [""] * target.sentences
   for row in pool.best(values, target.offsets).tolist():
     lines[int(target.sentence[row])] = target.lines[row]

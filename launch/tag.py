@@ -80,32 +80,32 @@ def _learn(path: str) -> None:
   report = lambda step, value: progress.say(f"iteration {step}: {value:.6g}")
   try:
     if _MODEL.value == "plain":
-      found = tagger.count(bank)
+      model = tagger.count(bank)
     else:
-      found = tagger.fit(bank, config, report=report)
+      model = tagger.fit(bank, config, report=report)
   except ValueError as error:
     raise InputError(str(error), path=path) from error
-  saved_parsers.save(_OUTPUT.value, found)
+  saved_parsers.save(_OUTPUT.value, model)
 
 
 def _tag() -> None:
-  found = saved_parsers.load(_LOAD.value)
-  if not isinstance(found, tagger.Tagger):
+  model = saved_parsers.load(_LOAD.value)
+  if not isinstance(model, tagger.Tagger):
     raise InputError("a parser, not a tagger", path=_LOAD.value)
   if _TEXT.value:
     bank = treebank.from_lines(files.read_lines(_TEXT.value))
   else:
     bank = treebank.read_treebank(_INPUT.value)
   start = progress.clock()
-  tags = tagger.tag(found, bank)
+  tags = tagger.tag(model, bank)
   seconds = progress.clock() - start
   if _OUTPUT.value:
-    _write(bank, tags, found.tag_names)
+    _write(bank, tags, model.tag_names)
   if _EVALUATE.value:
     scores = {
       "sentences": len(bank),
       "words": len(tags),
-      "accuracy": tagger.accuracy(found, bank, tags),
+      "accuracy": tagger.accuracy(model, bank, tags),
       "sentences_per_second": len(bank) / max(seconds, 1e-9),
     }
     print(json.dumps(scores) if _JSON.value else tables.text([scores]))

@@ -238,13 +238,15 @@ def _with_flags(translator: Translator) -> Translator:
       )
     if _WORKDIR.value:
       translator = translators.with_weights(translator, weights)
-  given = lambda *holders: {
+  present = lambda *holders: {
     flag.name: flag.value for flag in holders if flags.FLAGS[flag.name].present
   }
-  limits = given(model_flags.SPAN, search_flags.TARGETS, model_flags.DISTORTION)
+  limits = present(
+    model_flags.SPAN, search_flags.TARGETS, model_flags.DISTORTION
+  )
   return dataclasses.replace(
     translators.with_limits(translator, **limits),
-    **given(search_flags.BEAM, search_flags.POP, _THRESHOLD, _BATCH),
+    **present(search_flags.BEAM, search_flags.POP, _THRESHOLD, _BATCH),
     backend=search_flags.BACKEND.value,
     max_words=_LONGEST.value,
     threads=_threads(),

@@ -313,19 +313,19 @@ def _tune(
 
 
 def _written(
-  tuned: np.ndarray, candidates: CandidateLists, given: Mapping[str, float]
+  tuned: np.ndarray, candidates: CandidateLists, weights: Mapping[str, float]
 ) -> dict[str, float]:
   """The given file's order, its unused weights kept, new features last."""
   width = candidates.dense.shape[1]
-  result = weight_files.from_vector(tuned, candidates.names, keep=width)
+  result = candidate_lists.from_vector(tuned, candidates.names, keep=width)
   listed = set(candidates.names)
-  merged = {name: result.get(name, 0.0) for name in given if name in listed}
-  merged |= {name: v for name, v in given.items() if name not in listed}
-  return merged | {name: v for name, v in result.items() if name not in given}
+  merged = {name: result.get(name, 0.0) for name in weights if name in listed}
+  merged |= {name: v for name, v in weights.items() if name not in listed}
+  return merged | {name: v for name, v in result.items() if name not in weights}
 
 
 def _tune_on_lists(
-  method: methods.Method | None, given: Mapping[str, float]
+  method: methods.Method | None, weights: Mapping[str, float]
 ) -> None:
   """Reads lists, tunes once, writes."""
   output = "" if method is None else program.given(_OUTPUT)
@@ -339,9 +339,9 @@ def _tune_on_lists(
   empty = int((candidates.offsets[1:] == candidates.offsets[:-1]).sum())
   if empty:
     _warn(f"{empty} sentences have no candidates and count for nothing")
-  _warn_of_new(candidates.names, given)
+  _warn_of_new(candidates.names, weights)
   _export(candidates)
-  start = weight_files.to_vector(given, candidates.names)
+  start = candidate_lists.to_vector(weights, candidates.names)
   before = pool.pool_score(candidates, start, _METRIC.value)
   print(
     f"pool: {candidates.sentences} sentences, {len(candidates)} candidates,"
@@ -355,15 +355,15 @@ def _tune_on_lists(
   seconds = time.perf_counter() - clock
   if _HISTORY.value:
     files.write_lines(_HISTORY.value, [json.dumps(row) for row in history])
-  _write(output, _written(tuned, candidates, given), after)
+  _write(output, _written(tuned, candidates, weights), after)
   print(
     f"{_METHOD.value}: {_METRIC.value} {before:.5f} -> {after:.5f}"
     f" in {seconds:.2f} s"
   )
 
 
-def _warn_of_new(names, given: Mapping[str, float]) -> None:
-  new = [name for name in names if name not in given]
+def _warn_of_new(names, weights: Mapping[str, float]) -> None:
+  new = [name for name in names if name not in weights]
   if new:
     _warn(f"{len(new)} features without a weight start at 0 ({new[0]}, ...)")
 
@@ -375,7 +375,7 @@ def _write(output: str, weights: Mapping[str, float], score: float) -> None:
   )
 
 
-def _about(given: Mapping[str, float] | None) -> dict:
+def _about(weights: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
   inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
   for flag in (model_flags.TREES, model_flags.REORDERING, _DOMAINS):
@@ -410,12 +410,12 @@ def _about(given: Mapping[str, float] | None) -> dict:
   )
   return {
     "files": {path: checkpoint.file_digest(path) for path in inputs},
-    "weights": given,
+    "weights": weights,
     "settings": {flag.name: flag.value for flag in settings},
   }
 
 
-def _loop_model(given: Mapping[str, float] | None):
+def _loop_model(weights: Mapping[str, float] | None):
   """The model, source lines and starting weights."""
   from jaxmt.tune import kbest_decoder
 
@@ -423,16 +423,16 @@ def _loop_model(given: Mapping[str, float] | None):
   phrases = weight_files.DIALECTS[model_flags.DIALECT.value].phrases
   model = model_flags.load_model(
     # A name that no column has tells that every phrase counts.
-    weights={phrases: 0.0} if phrases in (given or ()) else {},
+    weights={phrases: 0.0} if phrases in (weights or ()) else {},
     targets=search_flags.TARGETS.value or 20,
     lines=lines,
   )
-  if given is None:
+  if weights is None:
     start = kbest_decoder.start_weights(model.feature_names, model.units)
   else:
-    _warn_of_new(model.feature_names, given)
-    new = [name for name in model.feature_names if name not in given]
-    start = {**given, **dict.fromkeys(new, 0.0)}
+    _warn_of_new(model.feature_names, weights)
+    new = [name for name in model.feature_names if name not in weights]
+    start = {**weights, **dict.fromkeys(new, 0.0)}
   return model, lines, start
 
 
@@ -512,7 +512,7 @@ def _check_lists(method: methods.Method) -> None:
 
 
 def _tune_in_loop(
-  method: methods.Method, given: Mapping[str, float] | None
+  method: methods.Method, weights: Mapping[str, float] | None
 ) -> None:
   """Decodes, merges, optimises; resumable."""
   program.required(
@@ -535,14 +535,14 @@ def _tune_in_loop(
     workdir / ".lock", wait=False, what=f"workdir {workdir}"
   ):
     states = tuning_run.open_workdir(
-      str(workdir), about=_about(given), resume_there=_RESUME.value
+      str(workdir), about=_about(weights), resume_there=_RESUME.value
     )
-    model, lines, start = _loop_model(given)
+    model, lines, start = _loop_model(weights)
     expected = references.read_references(
       _REFERENCES.value, expected=len(lines), expected_path=_INPUT.value
     )
     tuned = tuning_run.run(
-      tuning_run.Setting(
+      tuning_run.TuningSetting(
         decode=_make_decode(model, lines, method, expected),
         references=expected,
         stages=stage_lists.of_lines(lines, _STAGES.value),
@@ -592,17 +592,17 @@ def main(argv: list[str]) -> None:
     if _SPACE.value == methods.FOREST:
       raise InputError("--space=forest needs a decoder: give --grammar")
   method = None if program.given(_METHOD) == "none" else _method()
-  given = None
+  weights = None
   if _WEIGHTS.value:
-    given = weight_files.parse_weights(
+    weights = weight_files.parse_weights(
       files.read_lines(_WEIGHTS.value), path=_WEIGHTS.value
     )
   if in_loop:
     if method is None:
       raise InputError("--method=none has nothing to do in the loop")
-    _tune_in_loop(method, given)
+    _tune_in_loop(method, weights)
   else:
-    _tune_on_lists(method, given or {})
+    _tune_on_lists(method, weights or {})
 
 
 if __name__ == "__main__":

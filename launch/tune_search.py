@@ -90,6 +90,7 @@ class _Decoder:
 
   def __init__(self):
     from jaxmt.decode import loading
+    from jaxmt.metrics import text
     from jaxmt.tune import pool
 
     self._lines = files.read_lines(_INPUT.value)
@@ -118,7 +119,7 @@ class _Decoder:
       expected_path=_INPUT.value,
     )
     self._kind = pool.find_metric(_METRIC.value)
-    self._measure = pool.make_measure(lines, _METRIC.value)
+    self._measure = text.make_measure(lines, pool.find_metric(_METRIC.value))
 
   def __call__(self, parameters) -> tuple[float, float]:
     """Returns score and cost."""

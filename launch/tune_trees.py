@@ -92,7 +92,7 @@ def main(argv: list[str]) -> None:
   print(f"{_METHOD.value}: {_METRIC.value} {first:.5f} -> {best:.5f}")
 
 
-def _setting(method) -> tuning_run.Setting:
+def _setting(method) -> tuning_run.TuningSetting:
   """Lattices, starting weights, and how to go on from them."""
   lines = files.read_lines(_INPUT.value)
   expected = references.read_references(
@@ -100,7 +100,7 @@ def _setting(method) -> tuning_run.Setting:
   )
   task = tree_flags.load_task(lines)
   given = tree_flags.read_given_weights(task.names)
-  return tuning_run.Setting(
+  return tuning_run.TuningSetting(
     decode=tree_translator.make_decode(
       task, size=_NBEST.value, threads=tree_flags.THREADS.value
     ),

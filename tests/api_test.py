@@ -1,5 +1,6 @@
 """The public names: fast to import, and what README.md shows works."""
 
+import importlib
 import json
 import os
 import re
@@ -48,6 +49,17 @@ def test_every_public_name_is_there():
         assert getattr(package, module) is not None, f"{name}.{module}"
   with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
     _ = jaxmt.nonsense
+
+
+def test_every_package_exports_names():
+  for path in sorted((util.ROOT / "jaxmt").rglob("__init__.py")):
+    folder = path.parent
+    name = ".".join(folder.relative_to(util.ROOT).parts)
+    package = importlib.import_module(name)
+    assert package.__all__, name
+    for one in package.__all__:
+      is_module = (folder / f"{one}.py").exists() or (folder / one).is_dir()
+      assert is_module or hasattr(package, one), f"{name}.{one}"
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,9 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Callable
 
+import jax
 import pytest
 
 PATIENCE = 1200  # seconds for a program; nothing should take so long
@@ -44,3 +46,21 @@ def run_program(
   return subprocess.CompletedProcess(
     done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
   )
+
+
+def lowered(function: Callable, *arguments, **static) -> list[str]:
+  """Lowers a function for CUDA and TPU, without an accelerator; the programs.
+
+  Args:
+    function: jitted or not.
+    *arguments: trees of arrays.
+    **static: its static arguments.
+  """
+  program = function
+  if not hasattr(function, "trace"):
+    program = jax.jit(function, static_argnames=tuple(static))
+  traced = program.trace(*arguments, **static)
+  return [
+    traced.lower(lowering_platforms=(platform,)).as_text()
+    for platform in ("cuda", "tpu")
+  ]

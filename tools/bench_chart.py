@@ -22,7 +22,7 @@ import bench
 import bench_decode
 import numpy as np
 
-from jaxmt.decode import derivation, loading
+from jaxmt.decode import derivation, loading, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import decoder, search
 from jaxmt.text import kernels as cores
@@ -125,7 +125,7 @@ def _repeated(source):
 def _read(model, part) -> np.ndarray:
   best = part.best()
   words = derivation.read_off(model, best).words
-  derivation.strings(model, part.source, words)
+  translation_forest.spell(model, part.source, words)
   return best.score
 
 

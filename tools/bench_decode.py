@@ -77,7 +77,7 @@ def _decode(model, source, parameters, config) -> np.ndarray:
   ):
     for part in parts:
       best = part.best()
-      derivation.strings(
+      translation_forest.spell(
         model, part.source, derivation.read_off(model, best).words
       )
       scores[part.rows] = best.score
@@ -181,7 +181,9 @@ def _lists(model, source, lm, *, size: int) -> dict:
           model, part.source, made, size=size, unique=True
         )
         every = translation_forest.derivations(made, found)
-        derivation.features(model, part.source, every, found.words)
+        translation_forest.derivation_features(
+          model, part.source, every, found.words
+        )
         translation_forest.strings(model, part.source, found)
         spent[-1] += time.perf_counter() - start
 

@@ -108,7 +108,7 @@ def _setting(corpus, links, config):
   few = np.flatnonzero(forced.reached)[:_SENTENCES]
   reached = np.zeros(len(lines), bool)
   reached[few] = True
-  setting = learner.Setting(
+  setting = learner.LearningSetting(
     model=model,
     source=source,
     references=references,
@@ -151,7 +151,7 @@ def _measure(name, corpus, links) -> dict:
   parameters = models.device_parameters(setting.model)
   first = 0.0
   for turn in range(2):
-    progress = learner.Progress(
+    progress = learner.LearningProgress(
       weights=averaged_weights.from_values(averaged_weights.to_values(state))
     )
     start, cpu = time.perf_counter(), time.process_time()
@@ -188,7 +188,7 @@ def _breakdown(setting, config, rows, state, parameters) -> dict:
     some = rows[first : first + config.minibatch]
     marks.append(time.process_time())
     model = models.with_weights(setting.model, state.current)
-    work = minibatch.Work(
+    work = minibatch.UpdateWork(
       model=model,
       source=models.rescore_source(model, setting.source),
       config=config,

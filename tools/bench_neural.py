@@ -30,7 +30,7 @@ from jaxmt.train import (
   similarity_training,
 )
 from jaxmt.train.recursive_start import RecursiveOptions
-from jaxmt.train.scorer_training import ScorerOptions, Text
+from jaxmt.train.scorer_training import ScorerOptions, TrainingText
 from jaxmt.tune import kbest_decoder
 
 _LINES = 20  # of a document
@@ -57,7 +57,7 @@ def run() -> list[dict]:
   more, similar = _similarity(models.with_weights(model, weights), text)
   rows += more
   scorer = scorer_training.start_model(
-    model, Text(lines=text.test_source, references=[]), ScorerOptions()
+    model, TrainingText(lines=text.test_source, references=[]), ScorerOptions()
   )
   for name, own, more in (
     ("topics", topics, dict.fromkeys(topic_features.NAMES, 0.1)),
@@ -90,7 +90,7 @@ def _recursive(text, search) -> list[dict]:
   weights = kbest_decoder.start_weights(model.feature_names)
   weights |= dict.fromkeys(("target_given_source", "source_given_target"), 0.5)
   model = models.with_weights(model, weights)
-  some = Text(lines=text.tune_source, references=text.tune_references)
+  some = TrainingText(lines=text.tune_source, references=text.tune_references)
   start = time.process_time()
   forced = recursive_start.force_text(model, some)
   network = recursive_start.start_model(model, forced, RecursiveOptions())

@@ -20,7 +20,7 @@ import time
 import bench
 import numpy as np
 
-from jaxmt.decode import derivation, loading
+from jaxmt.decode import derivation, loading, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
@@ -52,7 +52,7 @@ def _peer(folder, pop: int) -> float:
 def _read(model, part) -> np.ndarray:
   best = part.best()
   words = derivation.read_off(model, best).words
-  derivation.strings(model, part.source, words)
+  translation_forest.spell(model, part.source, words)
   return best.score
 
 

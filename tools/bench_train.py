@@ -155,7 +155,7 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
 def _breakdown(model, bitext, config) -> dict:
   """Milliseconds per sentence of each step, one thread."""
   model = theta.scaled(model, config.scale)
-  work = shard_counting.Work(
+  work = shard_counting.CountingWork(
     model=model,
     bitext=bitext,
     config=config,

@@ -54,7 +54,7 @@ _LEGEND = "*, ** better than the baseline, -, -- worse: p < 0.05, p < 0.01"
 
 
 def compare(
-  name: str, own: study.Outcome, base: study.Outcome
+  name: str, own: study.TrialOutcome, base: study.TrialOutcome
 ) -> significance.Comparison | None:
   """Compares two outcomes by a metric, over the seeds both have.
 
@@ -72,7 +72,7 @@ def compare(
 
 
 def _pairs(
-  name: str, own: study.Outcome, base: study.Outcome
+  name: str, own: study.TrialOutcome, base: study.TrialOutcome
 ) -> list[tuple[np.ndarray, np.ndarray]]:
   """Statistics `[N, S]` of the baseline and of the other, for each test set.
 
@@ -95,7 +95,9 @@ def _pairs(
   return list(found.values())
 
 
-def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
+def row(
+  outcome: study.TrialOutcome, base: study.TrialOutcome | None, names: list[str]
+):
   """Returns one line of the table."""
   shown: dict[str, str | int] = {
     "entry": outcome.entry,
@@ -125,7 +127,7 @@ def row(outcome: study.Outcome, base: study.Outcome | None, names: list[str]):
   return shown
 
 
-def _fallback(outcome: study.Outcome) -> float | None:
+def _fallback(outcome: study.TrialOutcome) -> float | None:
   """The mean share of counts that fell back; None without training."""
   name = "fallback_mass_share"
   values = [one[name] for one in outcome.measures if name in one]
@@ -143,14 +145,16 @@ def _baselines(found, about):
   return lambda outcome: own.get(outcome.system)
 
 
-def _scores(outcome: study.Outcome, part: str, metric: str) -> dict[int, float]:
+def _scores(
+  outcome: study.TrialOutcome, part: str, metric: str
+) -> dict[int, float]:
   """Scores by seed, of those seeds that have one."""
   of_part = outcome.tune if part == "tune" else outcome.scores
   pairs = zip(outcome.seeds, of_part, strict=True)
   return {seed: one[metric] for seed, one in pairs if metric in one}
 
 
-def _beats_all(outcome: study.Outcome, others, metric: str) -> bool:
+def _beats_all(outcome: study.TrialOutcome, others, metric: str) -> bool:
   """Whether an outcome is better than others, each with p < 0.01."""
   seen = [compare(metric, outcome, other) for other in others if other]
   return len(seen) == len(others) and all(

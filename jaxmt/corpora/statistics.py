@@ -111,7 +111,7 @@ def _pairs(line: str) -> list[tuple[int, int]]:
 
 def _translations(split: Split) -> list[tuple[str, str]]:
   """Every source word with the English words it is linked to."""
-  found = []
+  pairs = []
   for source, target, line in zip(
     split.source, split.references[0], split.links[0], strict=True
   ):
@@ -119,11 +119,11 @@ def _translations(split: Split) -> list[tuple[str, str]]:
     linked: dict[int, list[str]] = {}
     for s, t in _pairs(line):
       linked.setdefault(s, []).append(tokens[t])
-    found += [
+    pairs += [
       (word, " ".join(linked.get(place, [])))
       for place, word in enumerate(source.split())
     ]
-  return found
+  return pairs
 
 
 def _main_translations(split: Split) -> dict[str, str]:
@@ -135,9 +135,9 @@ def _main_translations(split: Split) -> dict[str, str]:
 
 
 def _other(split: Split, main: dict[str, str]) -> float:
-  found = _translations(split)
-  other = sum(main.get(word) != english for word, english in found)
-  return _percent(other, len(found))
+  pairs = _translations(split)
+  other = sum(main.get(word) != english for word, english in pairs)
+  return _percent(other, len(pairs))
 
 
 def _reordering(split: Split) -> tuple[float, float]:

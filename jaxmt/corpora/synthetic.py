@@ -189,16 +189,16 @@ def _wordings(
   sentence: sentences.Sentence, stream: int, count: int
 ) -> list[Wording]:
   """Several wordings, different where a few draws find different ones."""
-  found: list[Wording] = []
+  wordings: list[Wording] = []
   for reference in range(count):
     wording: Wording = ([], [])
     for attempt in range(_REFERENCE_TRIES):
       draw = Draw(_number(stream, reference, attempt))
       wording = _worded(sentence.english(draw))
-      if all(wording[0] != other for other, _ in found):
+      if all(wording[0] != other for other, _ in wordings):
         break
-    found.append(wording)
-  return found
+    wordings.append(wording)
+  return wordings
 
 
 def _bracketed(tree: Tree | Leaf) -> str:
@@ -216,15 +216,15 @@ def corrupt(draw: Draw, wording: Wording, *, rate: float) -> Wording:
   remaining link moves to a neighbouring English word with probability `rate`.
   """
   words, links = wording
-  kept: list[str] = []
+  words_left: list[str] = []
   places: dict[int, int] = {}
   for place, word in enumerate(words):
     last = place == len(words) - 1
-    if last or not kept or not draw.chance(rate / 2):
-      places[place] = len(kept)
-      kept.append(word)
+    if last or not words_left or not draw.chance(rate / 2):
+      places[place] = len(words_left)
+      words_left.append(word)
     if not last and draw.chance(rate / 2):
-      kept.append(draw.pick(_FILLERS))
+      words_left.append(draw.pick(_FILLERS))
   moved: set[tuple[int, int]] = set()
   for source, target in links:
     if target not in places:
@@ -232,6 +232,6 @@ def corrupt(draw: Draw, wording: Wording, *, rate: float) -> Wording:
     place = places[target]
     if draw.chance(rate):
       place += 1 if place == 0 or draw.chance(0.5) else -1
-      place = min(place, len(kept) - 1)
+      place = min(place, len(words_left) - 1)
     moved.add((source, place))
-  return kept, sorted(moved)
+  return words_left, sorted(moved)

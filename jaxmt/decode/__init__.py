@@ -9,7 +9,9 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  *("chart", "forced", "derivation", "derivation_text", "translation_forest"),
+  *("chart", "dependency", "forced", "phrase"),
+  *("candidate_lists", "decoding", "derivation", "derivation_text"),
   *("forest_files", "loading", "model", "nbest", "translate", "translator"),
+  "translation_forest",
 )
 sys.modules[__name__].__class__ = lazy.CallablePackage

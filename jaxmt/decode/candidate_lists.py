@@ -97,6 +97,30 @@ def _side_by_side(
   return SparseRows(ids=ids, values=values, offsets=offsets)
 
 
+def to_vector(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
+  """Returns the weights of `names`, 0 for those without one; float64."""
+  return np.array([weights.get(name, 0.0) for name in names], np.float64)
+
+
+def from_vector(
+  vector: np.ndarray, names: Sequence[str], *, keep: int | None = None
+) -> dict[str, float]:
+  """Returns the mapping from names to weights.
+
+  Args:
+    vector: one weight per name.
+    names: feature names.
+    keep: from this place on, zeros are left out; all are kept when None.
+  """
+  keep = len(names) if keep is None else keep
+  pairs = zip(names, np.asarray(vector, float).tolist(), strict=True)
+  return {
+    name: value
+    for place, (name, value) in enumerate(pairs)
+    if place < keep or value != 0.0
+  }
+
+
 def check_numbers(
   numbers: np.ndarray, lines: np.ndarray | None = None, path: str | None = None
 ) -> None:

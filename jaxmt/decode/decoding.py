@@ -16,6 +16,8 @@ from jaxmt.hypergraph.forest import Forest
 if TYPE_CHECKING:
   from jaxmt.decode.phrase.decoder import PhraseResult
 
+_ROOM = 1 << 29  # bytes of patterns that are kept
+
 AnyResult: TypeAlias = "Result | PhraseResult"
 
 
@@ -30,6 +32,21 @@ def search_of(model: Model) -> tuple[Callable[..., Any], Callable[..., Forest]]:
   from jaxmt.decode.phrase import decoder, stack_forest
 
   return decoder.decode, stack_forest.extract
+
+
+def prepared(
+  model: Model, source: Source, *, config: DecodeConfig, mesh: Mesh | None
+) -> dict[str, Any]:
+  """Returns what a search may be given that decodes a text several times.
+
+  Of charts, the patterns of the grammar in the text, up to `_ROOM` bytes.
+  """
+  if model.order is not None:
+    return {}
+  batches = chart_decoder.plan(
+    model, source, config=config, mesh=mesh, room=_ROOM
+  )
+  return {"batches": batches}
 
 
 def decode(

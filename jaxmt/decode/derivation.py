@@ -9,16 +9,12 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode.chart import feature_states
 from jaxmt.decode.chart.chart_layout import POSSIBLE
-from jaxmt.decode.model import Model, Source, word_features
+from jaxmt.decode.model import Model
 from jaxmt.decode.phrase import chains
 from jaxmt.grammar.match.matching import Matches
-from jaxmt.lm import tables as lm_tables
-from jaxmt.lm.tables import EOS_WORD, advance
 from jaxmt.text.kernels import grown_rows, njit
 from jaxmt.text.ragged import Ragged
-from jaxmt.text.vocabulary import SPECIALS
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -197,6 +193,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
   batch = len(offsets) - 1
   word_offsets = np.zeros(batch + 1, np.int64)
   link_offsets = np.zeros(batch + 1, np.int64)
+  # Room for all words and links.
   room, seams = 0, 0
   for node in range(nodes):
     if rule[node] < num_rules:
@@ -207,6 +204,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
       seams += 1
   words = np.empty(room, np.int32)
   place = np.empty(room, np.int32)  # target position of each rule symbol
+  # Where the symbols of each node stand in `place`.
   first = np.zeros(nodes + 1, np.int64)
   for node in range(nodes):
     size_of = 1
@@ -223,6 +221,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
     if offsets[sentence + 1] > offsets[sentence]:
       stack[0, 0], stack[0, 1] = offsets[sentence], 0
       top = 1
+    # Walk through target sides: write words, go down at sites.
     while top:
       node, symbol = stack[top - 1, 0], stack[top - 1, 1]
       if symbol == first[node + 1] - first[node]:
@@ -241,6 +240,7 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
       else:
         stack[top, 0], stack[top, 1] = child[node, -1 - value], 0
         top += 1
+    # Links of each rule, from its places to those of the sentence.
     before = linked
     for node in range(offsets[sentence], offsets[sentence + 1]):
       if rule[node] >= num_rules:
@@ -267,144 +267,3 @@ def _expand(offsets, rule, begin, end, child, source, target, links, size):
     word_offsets[sentence + 1] = filled
     link_offsets[sentence + 1] = linked
   return words[:filled], word_offsets, pairs[:linked], link_offsets
-
-
-def lm_words(model: Model, source: Source, words: Ragged) -> Ragged:
-  """Turns the ids of `Yields.words` into language model word ids."""
-  used, names = _used_words(model, source, words)
-  known = lm_tables.word_map(model.lm, names)
-  special = (known == lm_tables.BOS_WORD) | (known == EOS_WORD)
-  known[special | (used < len(SPECIALS))] = lm_tables.UNK_WORD
-  out = np.zeros(_num_words(model, source), np.int32)
-  out[used] = known
-  return Ragged(flat=out[words.flat], offsets=words.offsets)
-
-
-def strings(model: Model, source: Source, words: Ragged) -> list[str]:
-  """Spells the ids of `Yields.words`, words separated by spaces."""
-  used, names = _used_words(model, source, words)
-  spelt = np.empty(_num_words(model, source), object)
-  spelt[used] = names
-  flat = spelt[words.flat].tolist()
-  offsets = words.offsets.tolist()
-  return [
-    " ".join(flat[offsets[row] : offsets[row + 1]]) for row in range(len(words))
-  ]
-
-
-def _num_words(model: Model, source: Source) -> int:
-  return len(model.table.target_words) + len(source.words)
-
-
-def _used_words(model, source, words) -> tuple[np.ndarray, list[str]]:
-  """The ids that occur, rising, and their spelling."""
-  seen = np.zeros(_num_words(model, source), bool)
-  seen[words.flat] = True
-  used = np.flatnonzero(seen)
-  known = model.table.target_words.words
-  return used, [
-    known[word] if word < len(known) else source.words[word - len(known)]
-    for word in used.tolist()
-  ]
-
-
-def features(
-  model: Model, source: Source, derivations: Derivations, words: Ragged
-) -> np.ndarray:
-  """Returns each derivation's feature values, float64 `[B, F]`.
-
-  Columns are `model.feature_names`. Their product with the weights is the
-  model score up to rounding; the language model is read anew, left to right.
-  """
-  table, units = model.table, model.units
-  size = len(table)
-  rules = np.where(derivations.rule < size, derivations.rule, model.copy_rule)
-  batch = np.repeat(np.arange(len(derivations)), np.diff(derivations.offsets))
-  names = model.feature_names
-  out = np.zeros((len(derivations), len(names)))
-  for column, name in enumerate(table.feature_names):
-    if name in names:
-      out[:, names.index(name)] += np.bincount(
-        batch, table.features[rules, column], minlength=len(derivations)
-      )
-  ids = lm_words(model, source, words)
-  lm = model.lm
-  out[:, names.index(units.lm)] = units.lm_scale * _sentence_scores(
-    ids.flat, ids.offsets, (lm.check, lm.follow, lm.score), lm.begin
-  )
-  counts = word_features(ids, units)
-  out[:, names.index(units.unknown)] += counts[:, 0]
-  out[:, names.index(units.words)] += counts[:, 1]
-  matched, other = _label_counts(model, derivations)
-  out[:, names.index(units.match)] += np.bincount(
-    batch, matched, minlength=len(derivations)
-  )
-  out[:, names.index(units.mismatch)] += np.bincount(
-    batch, other, minlength=len(derivations)
-  )
-  if model.order is not None:
-    first = names.index(model.order.names[0])
-    out[:, first : first + len(model.order.names)] = chains.chain_values(
-      model,
-      derivations.offsets,
-      derivations.rule,
-      derivations.begin,
-      derivations.end,
-    )
-  if model.extra:
-    added = _added_values(model, source, derivations)
-    out[:, len(names) - added.shape[1] :] = added
-  empty = np.diff(derivations.offsets) == 0
-  out[empty] = 0.0
-  return out
-
-
-def _added_values(model, source, derivations):
-  """The stateful features of `model.extra`, float64 `[B, X]`."""
-  size, offsets = len(derivations.rule), derivations.offsets
-  filled = np.flatnonzero(np.diff(offsets) > 0)
-  # Preorder backwards has children first; the goals stand after all of them.
-  child = derivations.child[::-1]
-  goals = np.full((len(filled), child.shape[1]), -1, np.int32)
-  goals[:, 0] = size - 1 - offsets[filled]
-  values = feature_states.edge_values(
-    model,
-    source,
-    edge_offsets=np.arange(size + len(filled) + 1),
-    rule=np.concatenate(
-      [derivations.rule[::-1], np.full(len(filled), len(model.table), np.int32)]
-    ),
-    tails=np.concatenate([np.where(child >= 0, size - 1 - child, -1), goals]),
-  )
-  batch = np.repeat(np.arange(len(derivations)), np.diff(offsets))
-  out = np.zeros((len(derivations), values.shape[1]))
-  np.add.at(out, np.concatenate([batch[::-1], filled]), values)
-  return out
-
-
-def _label_counts(model, derivations):
-  """Per node, sites filled by their own label and by another."""
-  size = len(model.table)
-  rules = np.minimum(derivations.rule, size)  # copies have no sites either
-  site = model.columns.site[rules]
-  lhs = model.columns.label[
-    np.where(derivations.rule < size, derivations.rule, model.copy_rule)
-  ]
-  filled = (derivations.child >= 0) & (site >= 0)
-  label = lhs[np.maximum(derivations.child, 0)]
-  matched = (filled & (label == site)).sum(1)
-  return matched, filled.sum(1) - matched
-
-
-@njit
-def _sentence_scores(words, offsets, table, begin):
-  """Natural log p of each row with `</s>`, float64."""
-  out = np.zeros(len(offsets) - 1)
-  for row in range(len(out)):
-    state = np.int32(begin)
-    for item in range(offsets[row], offsets[row + 1]):
-      gain, state = advance(table, state, words[item])
-      out[row] += gain
-    gain, state = advance(table, state, EOS_WORD)
-    out[row] += gain
-  return out

@@ -23,8 +23,8 @@ def in_order(
   for part in parts:
     starts.append(part.offsets[:-1] + base)
     child = np.full((len(part.rule), arity), -1, part.child.dtype)
-    own = part.child[:, :arity]  # beyond it there are none
-    child[:, : own.shape[1]] = np.where(own >= 0, own + base, -1)
+    below = part.child[:, :arity]  # beyond it there are none
+    child[:, : below.shape[1]] = np.where(below >= 0, below + base, -1)
     columns.append((part.rule, part.begin, part.end, child))
     scores.append(part.score)
     base += len(part.rule)
@@ -84,8 +84,8 @@ def select(derivations: Derivations, rows: np.ndarray) -> Derivations:
 
 def to_array(derivations: Derivations) -> np.ndarray:
   """Returns rule, begin, end and children of all nodes, int32 `[N, 3 + A]`."""
-  own = (derivations.rule, derivations.begin, derivations.end)
-  return np.column_stack([*own, derivations.child]).astype(np.int32)
+  columns = (derivations.rule, derivations.begin, derivations.end)
+  return np.column_stack([*columns, derivations.child]).astype(np.int32)
 
 
 def from_array(

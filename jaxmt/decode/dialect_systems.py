@@ -50,8 +50,8 @@ def to_dialect(
     feature_names=tuple(written),
   )
   search = _search_weights(weights, dialect)
-  own = {*table.feature_names, *DIALECTS["jaxmt"].search_names}
-  others = {n: w for n, w in weights.items() if n not in own}
+  known = {*table.feature_names, *DIALECTS["jaxmt"].search_names}
+  others = {n: w for n, w in weights.items() if n not in known}
   result = others | _decoder_weights(table, weights, dialect) | search
   for name, new in zip(names, written, strict=True):
     result[new] = weights.get(name, 0.0)

@@ -178,10 +178,10 @@ def read_maxent(
   """
   if not reordering:
     return maxent_reordering.read(grammar) if dialect == "jaxmt" else None
-  found = maxent_reordering.read(reordering)
-  if found is None:
+  model = maxent_reordering.read(reordering)
+  if model is None:
     raise InputError("has no reordering model of a BTG", path=reordering)
-  return found
+  return model
 
 
 def with_reordering(

@@ -8,6 +8,7 @@ measured, so that weights tuned with another toolkit carry over.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from jaxmt.features.phrase_order import PhraseOrder, order_scores
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
 from jaxmt.features.weights import DIALECTS, Units
 from jaxmt.grammar import table as tables
+from jaxmt.grammar.match import applications
 from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.match.source_trie import Trie
@@ -42,6 +44,7 @@ from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.lm.tables import BOS_WORD, EOS_WORD, UNK_WORD, Tables
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
+from jaxmt.text.vocabulary import Vocabulary
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,7 @@ class Model:
     weights: weight of every feature by name; missing ones are 0.
     columns: what the search knows of the rules and of the goal, R + 1 rows.
     counts: unknown words and word penalty of their targets, `[R + 1, 2]`.
+    lm_words: language model ids of the target vocabulary, int32 `[V]`.
     copy_rule: the pass-through rule.
     arity: A.
     limits: how to match.
@@ -82,6 +86,7 @@ class Model:
   weights: Mapping[str, float]
   columns: RuleColumns
   counts: np.ndarray
+  lm_words: np.ndarray
   copy_rule: int
   arity: int
   limits: MatchConfig
@@ -129,8 +134,13 @@ class Model:
     )
 
   @property
+  def num_rules(self) -> int:
+    """R; in numberings of applied rules, the goal."""
+    return len(self.counts) - 1
+
+  @functools.cached_property
   def feature_names(self) -> tuple[str, ...]:
-    """Names of the values `derivation.features` gives."""
+    """Names of the values `translation_forest.derivation_features` gives."""
     search_names = self.units.search_names
     if self.order is not None:
       search_names = (*search_names, *self.order.names)
@@ -152,6 +162,8 @@ class Source:
     words: the P distinct tokens.
     columns: what the search knows of copying them, P rows.
     counts: unknown words and word penalty of each, `[P, 2]`.
+    target_words: their ids in the target vocabulary, -1 for none, int32 `[P]`.
+    lm_words: their language model ids, int32 `[P]`.
     spans: constituents per sentence, or None.
     marks: walls and zones of the sentences, for phrases, or None.
     version: of the model whose weights `columns.score` has.
@@ -162,6 +174,8 @@ class Source:
   words: tuple[str, ...]
   columns: RuleColumns
   counts: np.ndarray
+  target_words: np.ndarray
+  lm_words: np.ndarray
   spans: Ragged | None = None
   marks: Marks | None = None
   version: object = None
@@ -188,12 +202,12 @@ def complete(
   added = tables.glue_rules(table.source_words, table.target_words)
   arities = tables.arity(table)
   glue = table.kind == Kind.GLUE
-  there = (
+  exists = (
     np.any(glue & (arities == 1)),
     np.any(glue & (arities == 2)),
     np.any(table.kind == Kind.PASS_THROUGH),
   )
-  missing = np.flatnonzero(~np.array(there))
+  missing = np.flatnonzero(~np.array(exists))
   if len(missing):
     added = tables.with_features(
       added,
@@ -269,6 +283,9 @@ def make_model(
     weights={},
     columns=_columns(every, sides),
     counts=word_features(language_model.word_ids(lm, sides), units),
+    lm_words=language_model.vocabulary_ids(
+      lm, sides.words, special=len(vocabulary.SPECIALS)
+    ),
     copy_rule=int(np.flatnonzero(table.kind == Kind.PASS_THROUGH)[0]),
     arity=arity,
     limits=limits,
@@ -311,7 +328,10 @@ def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
   if model.templates is not None:
     keyed = feature_keys.make_table(weights)
     base[:-1] += rule_templates.rule_scores(model.templates, keyed)
-  columns = _rescored(model, model.columns, model.counts, base, weights)
+  columns = dataclasses.replace(
+    model.columns,
+    score=_static_scores(model, model.columns, model.counts, base, weights),
+  )
   if model.order is not None:
     model = dataclasses.replace(
       model,
@@ -323,13 +343,16 @@ def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
     version=object(),
     columns=columns,
     weights=weights if isinstance(weights, KeyedWeights) else dict(weights),
-    ranked=tries.rank_rules(
-      model.trie,
-      columns.score[: len(model.table)],
-      model.table.lhs,
-      limit=model.limits.targets,
-    ),
+    ranked=ranked_rules(model.trie, columns, limit=model.limits.targets),
   )
+
+
+def ranked_rules(trie: Trie, columns: RuleColumns, *, limit: int) -> Ragged:
+  """Returns the rules of each trie node, best first; see `Model.ranked`."""
+  rules, offsets = applications.rank_rules(
+    trie, columns.score[:-1], limit=limit
+  )
+  return Ragged(flat=rules, offsets=offsets)
 
 
 def with_templates(model: Model, config: TemplateConfig | None) -> Model:
@@ -399,15 +422,22 @@ def make_source(
       tuple(zip(model.features, model.parameters, strict=True)), sides
     ),
     counts=word_features(language_model.word_ids(model.lm, sides), model.units),
+    target_words=_find_words(model.table.target_words, words),
+    lm_words=language_model.vocabulary_ids(model.lm, words),
     spans=spans,
   )
   return rescore_source(model, source)
 
 
-def rescore_source(model: Model, source: Source) -> Source:
-  """Returns the sentences under the model's weights.
+def _find_words(known: Vocabulary, words: Sequence[str]) -> np.ndarray:
+  """The id of each word, -1 for unknown ones."""
+  return np.array([known.index.get(word, -1) for word in words], np.int32)
 
-  Costs nothing if they have them already.
+
+def copy_scores(model: Model, source: Source) -> np.ndarray:
+  """Returns static scores of copying each of the P tokens, float32 `[P]`.
+
+  Costs nothing if the sentences have the model's weights already.
 
   Args:
     model: has the rules and stateful features that `source` was made for, maybe
@@ -415,7 +445,7 @@ def rescore_source(model: Model, source: Source) -> Source:
     source: from `make_source`.
   """
   if model.version is source.version and model.version is not None:
-    return source
+    return source.columns.score
   copied = np.array([model.copy_rule])
   base = _rule_scores(model.table, model.weights, copied)
   if model.templates is not None:
@@ -423,7 +453,18 @@ def rescore_source(model: Model, source: Source) -> Source:
     base = base + rule_templates.copy_scores(
       model.templates, source.words, keyed
     )
-  columns = _rescored(model, source.columns, source.counts, base, model.weights)
+  return _static_scores(
+    model, source.columns, source.counts, base, model.weights
+  )
+
+
+def rescore_source(model: Model, source: Source) -> Source:
+  """Returns the sentences under the model's weights; see `copy_scores`."""
+  if model.version is source.version and model.version is not None:
+    return source
+  columns = dataclasses.replace(
+    source.columns, score=copy_scores(model, source)
+  )
   return dataclasses.replace(source, columns=columns, version=model.version)
 
 
@@ -521,14 +562,14 @@ def _sites(table: RuleTable, arity: int) -> np.ndarray:
   return site
 
 
-def _rescored(
+def _static_scores(
   model: Model,
   columns: RuleColumns,
   counts: np.ndarray,
   base: np.ndarray,
   weights: Mapping[str, float],
-) -> RuleColumns:
-  """The columns with static scores: base, words, and the rules' own values."""
+) -> np.ndarray:
+  """Static scores, float32: base, words, and the rules' own values."""
   units = model.units
   vector = np.array(
     [weights.get(units.unknown, 0.0), weights.get(units.words, 0.0)]
@@ -539,4 +580,4 @@ def _rescored(
       weight = weights.get(name, 0.0) * feature.scale
       if weight:
         score = score + weight * inputs.values[:, place]
-  return dataclasses.replace(columns, score=score.astype(np.float32))
+  return score.astype(np.float32)

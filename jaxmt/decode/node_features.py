@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar.table import Kind
-from jaxmt.lm.tables import advance
+from jaxmt.lm.automaton import advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import row_offsets
 
@@ -33,8 +33,8 @@ def partial_features(
   parts = _subtrees(derivations)
   words = derivation.read_off(model, parts).words
   # Node n roots subtree n: words that it copies are those of its sentence.
-  values = derivation.features(model, source, parts, words)
-  ids = derivation.lm_words(model, source, words)
+  values = translation_forest.derivation_features(model, source, parts, words)
+  ids = translation_forest.lm_words(model, source, words)
   lm, units = model.lm, model.units
   starts = is_glue(model, derivations.rule) | (model.order is not None)
   begins = np.where(starts, lm.begin, 0)
@@ -69,16 +69,18 @@ def node_features(
 
   Returns:
     `(values [N, F], goal [B, F])`, float64. Summed over a sentence's nodes and
-    goal they are `derivation.features`. The goal has what is known only of the
-    whole: the language model's `</s>`.
+    goal they are `translation_forest.derivation_features`. The goal has what is
+    known only of the whole: the language model's `</s>`.
   """
   below = partial_features(model, source, derivations)
   values = below.copy()
   for part in range(derivations.child.shape[1]):
-    there = derivations.child[:, part] >= 0
-    values[there] -= below[derivations.child[there, part]]
+    has_child = derivations.child[:, part] >= 0
+    values[has_child] -= below[derivations.child[has_child, part]]
   words = derivation.read_off(model, derivations).words
-  goal = derivation.features(model, source, derivations, words)
+  goal = translation_forest.derivation_features(
+    model, source, derivations, words
+  )
   filled = np.flatnonzero(np.diff(derivations.offsets) > 0)
   goal[filled] -= below[derivations.offsets[filled]]
   return values, goal

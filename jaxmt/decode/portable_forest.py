@@ -95,14 +95,14 @@ def _targets(model: Model, source: Source, forest: Forest) -> Ragged:
   if model.order is not None:
     row, symbols = chains.edge_rows(model, source, forest)
     return ragged.select(symbols, row)
-  own = model.table.target
+  target = model.table.target
   size = len(model.table.target_words)
   copies = np.arange(size, size + len(source.words), dtype=np.int32)
   goal = np.array([-1], np.int32)
   sides = Ragged(
-    flat=np.concatenate([own.flat.astype(np.int32), goal, copies]),
+    flat=np.concatenate([target.flat.astype(np.int32), goal, copies]),
     offsets=np.concatenate(
-      [own.offsets, own.offsets[-1] + np.arange(1, 2 + len(copies))]
+      [target.offsets, target.offsets[-1] + np.arange(1, 2 + len(copies))]
     ),
   )
   return ragged.select(sides, forest.edges.rule)

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import decoding, derivation, derivation_text
+from jaxmt.decode import (
+  decoding,
+  derivation,
+  derivation_text,
+  translation_forest,
+)
 from jaxmt.decode.chart import chart_layout
 from jaxmt.decode.chart import exact as exact_decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
@@ -294,7 +299,7 @@ def explain(
     shift: where each sentence begins in its line, int `[B]`.
   """
   yields = derivation.read_off(model, derived)
-  texts = derivation.strings(model, source, yields.words)
+  texts = translation_forest.spell(model, source, yields.words)
   rows, names = feature_rows(model, source, derived, yields.words)
   values = by_name(rows, names)
   written: Sequence[Sequence[Any]] = [()] * len(texts)
@@ -335,7 +340,7 @@ def feature_rows(
     D sparse vectors, and the names of their ids. Their products with the
     weights are the model scores, up to rounding.
   """
-  values = derivation.features(model, source, derived, words)
+  values = translation_forest.derivation_features(model, source, derived, words)
   row, column = np.nonzero(values)
   counts = np.bincount(row, minlength=len(values))
   dense = SparseRows(

@@ -9,17 +9,17 @@ edges with `RuleUses`.
 """
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
 
 from jaxmt import hypergraph
-from jaxmt.decode import derivation
 from jaxmt.decode.chart import chart_layout, feature_states
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source, word_features
 from jaxmt.decode.phrase import chains
-from jaxmt.features import feature_keys, rule_templates
+from jaxmt.features import feature_keys, language_model, rule_templates
 from jaxmt.features.rule_templates import Applications
 from jaxmt.hypergraph.derivations import (
   DerivationLists,
@@ -27,8 +27,7 @@ from jaxmt.hypergraph.derivations import (
   link_children,
 )
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm import tables as lm_tables
-from jaxmt.text import ragged, vocabulary
+from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
 
@@ -116,7 +115,7 @@ def application_scores(
     forest: E edges.
 
   Raises:
-    ValueError: if there is not a sentence for each forest.
+    ValueError: if sentences and forests are not as many.
   """
   if len(source) != len(forest):
     raise ValueError(f"{len(source)} sentences, {len(forest)} forests")
@@ -143,15 +142,14 @@ def edge_strings(model: Model, source: Source, forest: Forest) -> EdgeStrings:
   if model.order is not None:
     row, symbols = chains.edge_rows(model, source, forest)
     return EdgeStrings(row=row, symbols=symbols)
-  known = model.table.target_words
   rule = forest.edges.rule
-  first = len(model.table) + 1
+  first = model.num_rules + 1
   used = np.unique(rule[rule >= first] - first)
   size = int(used.max(initial=-1)) + 1
   extra = np.arange(-1, size, dtype=np.int32)  # the goal's one tail, then words
-  extra[1:] += len(known)
-  for copy in used.tolist():
-    extra[1 + copy] = known.index.get(source.words[copy], extra[1 + copy])
+  extra[1:] += len(model.lm_words)
+  known = used[source.target_words[used] >= 0]
+  extra[1 + known] = source.target_words[known]
   return EdgeStrings(row=rule, symbols=model.table.target, extra=extra)
 
 
@@ -189,7 +187,43 @@ def kbest(
 
 def strings(model: Model, source: Source, lists: DerivationLists) -> list[str]:
   """Spells all derivations, words separated by spaces; D strings."""
-  return derivation.strings(model, source, lists.words)
+  return spell(model, source, lists.words)
+
+
+def lm_words(model: Model, source: Source, words: Ragged) -> Ragged:
+  """Turns the ids of `derivation.Yields.words` into language model ids."""
+  ids = np.concatenate([model.lm_words, source.lm_words])
+  return Ragged(flat=ids[words.flat], offsets=words.offsets)
+
+
+def spell(model: Model, source: Source, words: Ragged) -> list[str]:
+  """Spells the ids of `derivation.Yields.words`, with spaces between words."""
+  size = len(model.lm_words)
+  seen = np.zeros(size + len(source.words), bool)
+  seen[words.flat] = True
+  used = np.flatnonzero(seen)
+  known = model.table.target_words.words
+  spelling = np.empty(len(seen), object)
+  spelling[used] = [
+    known[word] if word < size else source.words[word - size]
+    for word in used.tolist()
+  ]
+  flat = spelling[words.flat].tolist()
+  ends = words.offsets.tolist()
+  return [" ".join(flat[begin:end]) for begin, end in itertools.pairwise(ends)]
+
+
+def list_features(
+  model: Model, source: Source, forest: Forest, lists: DerivationLists
+) -> np.ndarray:
+  """Returns the feature values of all derivations, float64 `[D, F]`.
+
+  They are not sums over edges: what an edge says of the language model depends,
+  in its last digits, on how the search came by it.
+  """
+  return derivation_features(
+    model, source, derivations(forest, lists), lists.words
+  )
 
 
 def derivations(forest: Forest, lists: DerivationLists) -> Derivations:
@@ -212,12 +246,100 @@ def derivations(forest: Forest, lists: DerivationLists) -> Derivations:
   )
 
 
+def derivation_features(
+  model: Model, source: Source, derivations: Derivations, words: Ragged
+) -> np.ndarray:
+  """Returns each derivation's feature values, float64 `[B, F]`.
+
+  Columns are `model.feature_names`. Their product with the weights is the
+  model score up to rounding; the language model is read anew, left to right.
+  """
+  table, units = model.table, model.units
+  size = model.num_rules
+  rules = np.where(derivations.rule < size, derivations.rule, model.copy_rule)
+  lengths = np.diff(derivations.offsets)
+  total = len(lengths)
+  batch = np.repeat(np.arange(total), lengths)
+  names = model.feature_names
+  out = np.zeros((total, len(names)))
+  for column, name in enumerate(table.feature_names):
+    if name in names:
+      out[:, names.index(name)] += np.bincount(
+        batch, table.features[rules, column], minlength=total
+      )
+  ids = lm_words(model, source, words)
+  ln_p, unknown = language_model.score_sentences(
+    model.parameters[0], ids.flat, ids.offsets
+  )
+  out[:, names.index(units.lm)] = units.lm_scale * ln_p
+  out[:, names.index(units.unknown)] += unknown
+  out[:, names.index(units.words)] += units.per_word * np.diff(ids.offsets)
+  matched, other = _label_counts(model, derivations)
+  out[:, names.index(units.match)] += np.bincount(
+    batch, matched, minlength=total
+  )
+  out[:, names.index(units.mismatch)] += np.bincount(
+    batch, other, minlength=total
+  )
+  if model.order is not None:
+    first = names.index(model.order.names[0])
+    out[:, first : first + len(model.order.names)] = chains.chain_values(
+      model,
+      derivations.offsets,
+      derivations.rule,
+      derivations.begin,
+      derivations.end,
+    )
+  if model.extra:
+    added = _added_values(model, source, derivations)
+    out[:, len(names) - added.shape[1] :] = added
+  out[lengths == 0] = 0.0
+  return out
+
+
+def _added_values(model, source, derivations):
+  """The stateful features of `model.extra`, float64 `[B, X]`."""
+  size, offsets = len(derivations.rule), derivations.offsets
+  filled = np.flatnonzero(np.diff(offsets) > 0)
+  # Preorder backwards has children first; the goals stand after all of them.
+  child = derivations.child[::-1]
+  goals = np.full((len(filled), child.shape[1]), -1, np.int32)
+  goals[:, 0] = size - 1 - offsets[filled]
+  values = feature_states.edge_values(
+    model,
+    source,
+    edge_offsets=np.arange(size + len(filled) + 1),
+    rule=np.concatenate(
+      [derivations.rule[::-1], np.full(len(filled), model.num_rules, np.int32)]
+    ),
+    tails=np.concatenate([np.where(child >= 0, size - 1 - child, -1), goals]),
+  )
+  batch = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+  out = np.zeros((len(offsets) - 1, values.shape[1]))
+  np.add.at(out, np.concatenate([batch[::-1], filled]), values)
+  return out
+
+
+def _label_counts(model, derivations):
+  """Per node, sites filled by their own label and by another."""
+  size = model.num_rules
+  rules = np.minimum(derivations.rule, size)  # copies have no sites either
+  site = model.columns.site[rules]
+  lhs = model.columns.label[
+    np.where(derivations.rule < size, derivations.rule, model.copy_rule)
+  ]
+  filled = (derivations.child >= 0) & (site >= 0)
+  label = lhs[np.maximum(derivations.child, 0)]
+  matched = (filled & (label == site)).sum(1)
+  return matched, filled.sum(1) - matched
+
+
 def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
   """Returns the feature values of each edge, float64 `[E, F]`.
 
   Columns are `model.feature_names`. Their product with the weights is
   `forest.score`; summed over the edges of a derivation they are
-  `derivation.features`. What the language model says of `</s>` stands at the
+  `derivation_features`. What the language model says of `</s>` stands at the
   goal's edges.
 
   Args:
@@ -227,7 +349,7 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
       and stateful features that were added are 0.
   """
   names, units = model.feature_names, model.units
-  size = len(model.table)
+  size = model.num_rules
   column = lambda name: names.index(name)
   # Rules that occur at all, the copied words' one for each of its edges.
   occurs = np.zeros(size + 1, bool)
@@ -275,20 +397,13 @@ def edge_features(model: Model, source: Source, forest: Forest) -> np.ndarray:
 def _word_counts(model: Model, rules: np.ndarray) -> np.ndarray:
   """Unknown words and word penalty of rules' target sides, `[N, 2]`."""
   target = ragged.select(model.table.target, rules)
-  words = np.unique(target.flat[target.flat >= 0])
-  names = model.table.target_words.words
-  known = lm_tables.word_map(model.lm, [names[word] for word in words.tolist()])
-  known[words < len(vocabulary.SPECIALS)] = lm_tables.UNK_WORD
-  number = np.full(len(names) + 1, lm_tables.UNK_WORD, np.int32)
-  number[words] = known
-  flat = np.where(target.flat >= 0, number[target.flat], target.flat)
+  flat = target.flat
+  flat = np.where(flat >= 0, model.lm_words[np.maximum(flat, 0)], flat)
   return word_features(Ragged(flat=flat, offsets=target.offsets), model.units)
 
 
 def _copied_counts(model: Model, source: Source) -> np.ndarray:
   """The same of copied source words, `[P, 2]`."""
-  known = lm_tables.word_map(model.lm, source.words)
-  sign = (known == lm_tables.BOS_WORD) | (known == lm_tables.EOS_WORD)
-  known[sign] = lm_tables.UNK_WORD
+  known = source.lm_words
   offsets = np.arange(len(known) + 1, dtype=np.int64)
   return word_features(Ragged(flat=known, offsets=offsets), model.units)

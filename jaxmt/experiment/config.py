@@ -30,7 +30,7 @@ def load(reference: str) -> ml_collections.ConfigDict:
   """Loads `path.py` or `path.py:variant`.
 
   Raises:
-    InputError: if there is no such file, or it defines no such variant.
+    InputError: if the file does not exist or does not define the variant.
   """
   path, _, variant = reference.partition(":")
   module = load_module(path)
@@ -111,8 +111,8 @@ def _child(node: Any, name: str, path: str) -> Any:
 
 def unknown_key(path: str, name: str, options: Sequence[str] | Any) -> str:
   """Returns the error text for an unknown key, with the nearest known one."""
-  near = difflib.get_close_matches(name, list(options), n=1)
-  hint = f"; did you mean '{near[0]}'?" if near else ""
+  closest = difflib.get_close_matches(name, list(options), n=1)
+  hint = f"; did you mean '{closest[0]}'?" if closest else ""
   return f"unknown config key '{path}'{hint}"
 
 
@@ -168,8 +168,8 @@ def _convert(hint: Any, value: Any, path: str) -> Any:
     return float(value)
   if hint is typing.Any or type(value) is hint:
     return value
-  wanted = getattr(hint, "__name__", str(hint))
-  raise InputError(f"config key '{path}': {value!r} is not of type {wanted}")
+  type_name = getattr(hint, "__name__", str(hint))
+  raise InputError(f"config key '{path}': {value!r} is not of type {type_name}")
 
 
 def is_number(value: Any) -> bool:

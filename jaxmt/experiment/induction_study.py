@@ -20,7 +20,7 @@ _SCORES = ("short_words_accuracy", "words_accuracy")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
+class InductionRun:
   """One parser of a study."""
 
   language: str
@@ -29,14 +29,14 @@ class Run:
   @property
   def name(self) -> str:
     """What it is called in tables: its start, or its model if alone."""
-    own = self.config
-    return own.start if own.model == "dmv" else f"{own.model} alone"
+    config = self.config
+    return config.start if config.model == "dmv" else f"{config.model} alone"
 
   @property
   def file(self) -> str:
     """Its file below the workdir."""
-    own = self.config
-    return f"{self.language}.{own.model}.{own.start}.{own.seed}.json"
+    config = self.config
+    return f"{self.language}.{config.model}.{config.start}.{config.seed}.json"
 
   def settings(self, data: str) -> dict[str, Any]:
     """All that the result depends on, as JSON has it."""
@@ -48,7 +48,7 @@ class Run:
     }
 
 
-def runs(config: Any) -> list[Run]:
+def runs(config: Any) -> list[InductionRun]:
   """Returns the runs of a config, see `configs/induction.py`."""
   base = InductionConfig(
     max_length=config.max_length,
@@ -63,23 +63,23 @@ def runs(config: Any) -> list[Run]:
       for seed in range(config.seeds if start == "random" else 1):
         kinds.append({"model": model, "start": start, "seed": seed})
   return [
-    Run(language=language, config=dataclasses.replace(base, **kind))
+    InductionRun(language=language, config=dataclasses.replace(base, **kind))
     for language in config.languages
     for kind in kinds
   ]
 
 
 def execute(
-  work: Sequence[Run], data: str, workdir: str
-) -> Iterator[tuple[Run, dict[str, Any]]]:
+  work: Sequence[InductionRun], data: str, workdir: str
+) -> Iterator[tuple[InductionRun, dict[str, Any]]]:
   """Yields every run and its result; what is in the workdir is not redone."""
   files.make_folder(workdir)
-  there = set(files.list_folder(workdir))
+  done = set(files.list_folder(workdir))
   language, banks = "", ()
   for run in work:
     path = f"{workdir}/{run.file}"
     settings = run.settings(data)
-    if run.file in there:
+    if run.file in done:
       result = _read(path)
       if result.get("settings") == settings:
         yield run, result
@@ -107,16 +107,16 @@ def execute(
 
 
 def _read(path: str) -> dict[str, Any]:
-  found = files.read_json(path)
-  if not isinstance(found, dict) or not all(
-    isinstance(found.get(name), float) for name in _SCORES
+  values = files.read_json(path)
+  if not isinstance(values, dict) or not all(
+    isinstance(values.get(name), float) for name in _SCORES
   ):
     raise InputError("not the result of a run", path=path)
-  return found
+  return values
 
 
 def table(
-  results: Sequence[tuple[Run, Mapping[str, Any]]],
+  results: Sequence[tuple[InductionRun, Mapping[str, Any]]],
   published: Mapping[str, Mapping[str, str]],
 ) -> list[dict[str, str]]:
   """Returns a row for each language: `short/all` of each start.

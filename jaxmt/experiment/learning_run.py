@@ -25,7 +25,7 @@ from jaxmt.train.training import Resources
 from jaxmt.train.violation import forced_forests, learner
 from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.development import Development
-from jaxmt.train.violation.learner import Learned, Setting
+from jaxmt.train.violation.learner import LearnedWeights, LearningSetting
 
 # Names of columns and of what the learner's records call them.
 COLUMNS = {
@@ -81,7 +81,7 @@ class Task:
 
 def prepare(
   task: Task, config: LearnConfig, *, store: Store, threads: int
-) -> tuple[Setting, Reachability]:
+) -> tuple[LearningSetting, Reachability]:
   """Forces the references and returns what the learner needs.
 
   Args:
@@ -119,7 +119,7 @@ def prepare(
     developed = dataclasses.replace(
       developed, model=learner.prepare_model(tuned, config)
     )
-  setting = Setting(
+  setting = LearningSetting(
     model=model,
     source=source,
     references=task.references,
@@ -149,13 +149,13 @@ def say_reachability(report: Reachability) -> None:
 
 
 def run(
-  setting: Setting,
+  setting: LearningSetting,
   config: LearnConfig,
   *,
   store: Store,
   resources: Resources,
   say: Callable[[str], None] = progress.say,
-) -> Learned:
+) -> LearnedWeights:
   """Learns, showing progress and a line for each epoch."""
   say("  ".join(f"{name:>9}" for name in COLUMNS))
   total = config.epochs * len(learner.usable_rows(setting, config))
@@ -191,7 +191,7 @@ def best_epoch(history: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def write(
   workdir: str,
   config: LearnConfig,
-  learned: Learned,
+  learned: LearnedWeights,
   reached: Reachability,
 ) -> None:
   """Writes history, reachability and the page."""

@@ -163,14 +163,14 @@ class Run:
     directory = self.store / f"{name}-{key[:20]}"
     lock = self.store / ".locks" / f"{name}-{key[:20]}"
     with checkpoint.lock(lock, wait=True, what=f"stage {name}"):
-      found = self._find(name, directory, key)
-      reused = found is not None
-      if found is None:
-        found = self._make(call, directory, key)
+      earlier = self._find(name, directory, key)
+      reused = earlier is not None
+      if earlier is None:
+        earlier = self._make(call, directory, key)
       # Also what a process left that was killed after writing the artefact.
       checkpoint.remove(self._partial(directory))
     self._folders[key] = str(directory)
-    values, meta = found
+    values, meta = earlier
     artefact = Artefact(
       key=key,
       values=values,
@@ -206,15 +206,15 @@ class Run:
     peak_memory.reset()
     arguments = _arguments(call)
     partial = self._partial(directory)
-    kept = checkpoint.Partial(partial) if call.resumable else None
-    if kept is not None:
-      arguments["partial"] = kept
+    part = checkpoint.Partial(partial) if call.resumable else None
+    if part is not None:
+      arguments["partial"] = part
     if call.shared:
       arguments |= self._tools
       if self._crew is not None:
         self._crew.announce(self._task(call, partial))
     values = record.to_values(call.function(call.config, **arguments))
-    seconds = kept.seconds if kept else time.perf_counter() - start
+    seconds = part.seconds if part else time.perf_counter() - start
     seconds = round(seconds, 3)
     meta = {
       "stage": call.name,

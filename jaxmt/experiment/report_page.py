@@ -287,7 +287,7 @@ def _scores(outcome: Outcome) -> dict[str, Any]:
       {"name": name, "label": label, "higher": kind.higher_is_better}
     )
   names = ("system", "metric", "score", "margin", "p_value")
-  given = config_lib.plain(outcome.config)
+  config = config_lib.plain(outcome.config)
   usual = config_lib.plain(type(outcome.config)())
   return {
     "metrics": metrics,
@@ -302,8 +302,8 @@ def _scores(outcome: Outcome) -> dict[str, Any]:
       }
       for name, one in outcome.stages.items()
     ],
-    "changes": list(_changes(usual, given)),
-    "config": given,
+    "changes": list(_changes(usual, config)),
+    "config": config,
     "signatures": [
       {"metric": name, "signature": value}
       for name, value in test.signatures.items()
@@ -311,17 +311,17 @@ def _scores(outcome: Outcome) -> dict[str, Any]:
   }
 
 
-def _changes(usual: Any, given: Any, path: str = ""):
+def _changes(usual: Any, config: Any, path: str = ""):
   """Yields rows of settings that differ."""
-  if isinstance(usual, Mapping) and isinstance(given, Mapping):
-    for name, value in given.items():
+  if isinstance(usual, Mapping) and isinstance(config, Mapping):
+    for name, value in config.items():
       key = f"{path}.{name}" if path else name
       yield from _changes(usual.get(name), value, key)
-  elif usual != given:
+  elif usual != config:
     show = lambda value: (
       ", ".join(map(str, value)) if isinstance(value, list) else str(value)
     )
-    yield {"setting": path, "default": show(usual), "here": show(given)}
+    yield {"setting": path, "default": show(usual), "here": show(config)}
 
 
 def _data(outcome: Outcome) -> dict[str, Any]:
@@ -383,17 +383,17 @@ def _learning(outcome: Outcome) -> dict[str, Any]:
     "tuning": {
       name: [
         {key: value for key, value in row.items() if key not in dropped}
-        for row in own.tune.value.history
+        for row in system.tune.value.history
       ]
-      for name, own in outcome.systems.items()
+      for name, system in outcome.systems.items()
     },
     "training": {
       name: [
         {k: v for k, v in row.items() if not isinstance(v, dict)}
-        for row in own.history
+        for row in system.history
       ]
-      for name, own in outcome.systems.items()
-      if own.history
+      for name, system in outcome.systems.items()
+      if system.history
     },
     "trainingRanks": rank_shares(outcome),
     **{name: [] for name in ("searchRows", "ranks", "fill", "beams")},

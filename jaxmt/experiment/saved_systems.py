@@ -56,7 +56,7 @@ def load(
     lines: keep only rules that these sentences can use.
 
   Raises:
-    InputError: if there is no such run, folder or system.
+    InputError: if the run, folder or system does not exist.
   """
   array_folder.recover(path, mark=_SETTINGS)
   if (pathlib.Path(path) / _SETTINGS).is_file():
@@ -71,7 +71,7 @@ def system_name(
   """Returns the name of the system that `load` loads.
 
   Raises:
-    InputError: if there is no such run, folder or system.
+    InputError: if the run, folder or system does not exist.
   """
   place = pathlib.Path(path) / _SETTINGS
   if not place.is_file():

@@ -172,7 +172,7 @@ def part(
   Raises:
     InputError: for a name that no run has.
   """
-  kept = list(items)
+  chosen = list(items)
   for flag, named, of in (
     ("entries", entries, lambda trial: trial.entry),
     ("seeds", seeds, lambda trial: str(trial.seed)),
@@ -181,8 +181,8 @@ def part(
     for name in named:
       if name not in known:
         raise InputError(f"--{flag}: the study has no '{name}'")
-    kept = [trial for trial in kept if not named or of(trial) in named]
-  return kept
+    chosen = [trial for trial in chosen if not named or of(trial) in named]
+  return chosen
 
 
 def shard(items: Sequence[Trial], spec: str) -> list[Trial]:
@@ -245,7 +245,7 @@ def read_description(workdir: pathlib.Path) -> dict[str, Any]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
   """The results of one system in one entry, over the seeds that are done.
 
   Attributes:
@@ -275,19 +275,19 @@ class Outcome:
 
   def learning_curve(self) -> list[list[float]]:
     """Returns [round, mean score] of tuning, over the seeds that got there."""
-    found: dict[float, list[float]] = {}
+    scores: dict[float, list[float]] = {}
     for curve in self.curves:
       for step, score in curve:
-        found.setdefault(step, []).append(score)
-    return [[step, statistics.mean(found[step])] for step in sorted(found)]
+        scores.setdefault(step, []).append(score)
+    return [[step, statistics.mean(scores[step])] for step in sorted(scores)]
 
 
-def mean_quantity(found: Sequence[Outcome], metric: str):
+def mean_quantity(outcomes: Sequence[TrialOutcome], metric: str):
   """Returns a function (entry, system, quantity) -> mean over seeds, or None.
 
   A quantity is "test", "tune" or a number that runs report of a system.
   """
-  known = {(o.entry, o.system): o for o in found}
+  known = {(o.entry, o.system): o for o in outcomes}
 
   def look(entry: str, system: str, quantity: str) -> float | None:
     outcome = known.get((entry, system))
@@ -316,7 +316,9 @@ def finished(folder: pathlib.Path, version: str | None) -> bool:
   return ended and record.get("version") == version
 
 
-def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
+def check_metrics(
+  outcomes: Sequence[TrialOutcome], names: Sequence[str]
+) -> list[str]:
   """Returns the metrics to show; none named are all that every run has.
 
   Raises:
@@ -324,32 +326,34 @@ def check_metrics(found: Sequence[Outcome], names: Sequence[str]) -> list[str]:
   """
   known = [
     name
-    for name in found[0].scores[0]
-    if all(name in scores for o in found for scores in o.scores)
+    for name in outcomes[0].scores[0]
+    if all(name in scores for o in outcomes for scores in o.scores)
   ]
-  wanted = [name for name in names if name] or known
-  for name in wanted:
+  asked = [name for name in names if name] or known
+  for name in asked:
     if name not in known:
       raise InputError(f"no metric '{name}' in all of these results")
-  if not wanted:
+  if not asked:
     raise InputError("the runs have no metric in common")
-  return wanted
+  return asked
 
 
-def progress(about: Mapping[str, Any], found: Sequence[Outcome]) -> str:
+def progress(about: Mapping[str, Any], outcomes: Sequence[TrialOutcome]) -> str:
   """Returns how many runs are done, as text; "" for all."""
-  done = {(o.entry, seed) for o in found for seed in o.seeds}
+  done = {(o.entry, seed) for o in outcomes for seed in o.seeds}
   total = len(about["entries"]) * len(about["seeds"])
   return "" if len(done) == total else f"; {len(done)} of {total} runs are done"
 
 
-def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
+def outcomes(
+  workdir: pathlib.Path, about: Mapping[str, Any]
+) -> list[TrialOutcome]:
   """Collects all finished runs of a study.
 
   Runs that another version of the study, of the code or of the input files, or
   another base, has left in the same folder are not among them.
   """
-  found: dict[tuple[str, str], Outcome] = {}
+  by_trial: dict[tuple[str, str], TrialOutcome] = {}
   for entry in about["entries"]:
     for seed in about["seeds"]:
       folder = workdir / entry / f"s{seed}"
@@ -358,9 +362,9 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
       results = _read_results(str(folder / "results.json"))
       statistics = _read_statistics(str(folder / "statistics.npz"), results)
       for system, scores in results["systems"].items():
-        outcome = found.setdefault(
+        outcome = by_trial.setdefault(
           (entry, system),
-          Outcome(
+          TrialOutcome(
             entry=entry,
             system=system,
             scores=[],
@@ -380,7 +384,7 @@ def outcomes(workdir: pathlib.Path, about: Mapping[str, Any]) -> list[Outcome]:
         for metric in scores:
           values = statistics[f"{system}/{metric}"]
           outcome.statistics.setdefault(metric, []).append(values)
-  return list(found.values())
+  return list(by_trial.values())
 
 
 def _read_results(path: str) -> dict[str, Any]:
@@ -417,12 +421,12 @@ def _read_statistics(
   Raises:
     InputError: naming the file, if it is damaged or lacks one.
   """
-  found = array_folder.read_npz(path)
+  arrays = array_folder.read_npz(path)
   for system, scores in results["systems"].items():
     for metric in scores:
-      values = found.get(f"{system}/{metric}")
+      values = arrays.get(f"{system}/{metric}")
       if values is None:
         raise InputError(f"lacks {metric} of {system}", path=path)
       if values.ndim != 2 or values.dtype.kind not in "fiu":
         raise InputError(f"{metric} of {system} is no table", path=path)
-  return found
+  return arrays

@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
+class TuningSetting:
   """What to tune.
 
   Attributes:
@@ -63,7 +63,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Tuned:
+class TunedWeights:
   """What came out.
 
   Attributes:
@@ -101,9 +101,9 @@ class Watch:
   def decode(self, weights: Mapping[str, float], numbers: np.ndarray):
     """Decodes, and adds up the time."""
     before = self._clock()
-    found = self._decode(weights, numbers)
+    lists = self._decode(weights, numbers)
     self._decoding += self._clock() - before
-    return found
+    return lists
 
   def lap(self) -> dict[str, float]:
     """Returns the seconds since the last lap."""
@@ -147,13 +147,13 @@ def open_workdir(
 
 
 def run(
-  setting: Setting,
+  setting: TuningSetting,
   *,
   workdir: str,
   states: checkpoint.Partial,
   clock: Callable[[], float],
   say: Callable[[str], None],
-) -> Tuned:
+) -> TunedWeights:
   """Tunes with every seed; what is done already is not done again.
 
   Args:
@@ -166,12 +166,14 @@ def run(
   say(header(many=len(setting.seeds) > 1))
   last, rows = [], []
   for seed in setting.seeds:
-    state, own = _one_run(setting, seed, states, clock, rows, workdir, say)
+    state, records = _one_run(setting, seed, states, clock, rows, workdir, say)
     last.append(state)
-    rows += own
+    rows += records
     lines = weight_files.format_weights(state.best_weights)
     files.write_lines(f"{workdir}/weights.{seed}.txt", lines)
-  tuned = Tuned(states=tuple(last), rows=rows, metric=setting.loop.metric)
+  tuned = TunedWeights(
+    states=tuple(last), rows=rows, metric=setting.loop.metric
+  )
   files.write_text(f"{workdir}/report.html", report(setting, tuned))
   return tuned
 
@@ -179,8 +181,8 @@ def run(
 def _one_run(setting, seed, states, clock, before, workdir, say):
   """Runs one seed: `(state, rows)`."""
   prefix = f"seed{seed}-"
-  found = loop.restore(states, prefix=prefix, rounds=setting.loop.rounds)
-  state, notes = found or (loop.begin(setting.start), [])
+  restored = loop.restore(states, prefix=prefix, rounds=setting.loop.rounds)
+  state, notes = restored or (loop.begin(setting.start), [])
   many = len(setting.seeds) > 1
   for row in _rows(seed, state, notes):
     say(line(row, many=many))
@@ -243,7 +245,7 @@ def line(row: Mapping[str, Any], *, many: bool) -> str:
   return "  ".join(cells)
 
 
-def report(setting: Setting, tuned: Tuned) -> str:
+def report(setting: TuningSetting, tuned: TunedWeights) -> str:
   """Returns the page of a finished tuning."""
   shown = [
     {name: row.get(key) for name, key in COLUMNS.items()} for row in tuned.rows
@@ -275,7 +277,7 @@ def report(setting: Setting, tuned: Tuned) -> str:
   return page.page("jaxmt tuning", sections)
 
 
-def _plots(tuned: Tuned) -> list[str]:
+def _plots(tuned: TunedWeights) -> list[str]:
   """Curves over rounds, one line for each seed."""
   pictures = []
   for key, label in (

@@ -16,3 +16,24 @@ and applications are chosen by `--templates` in tuning, and in decoding by the
 names of weights. N-grams of the target (`string_templates`) are known to no
 search: they re-rank k-best lists.
 """
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  "base",
+  "feature_keys",
+  "language_model",
+  "local_features",
+  "maxent_reordering",
+  "phrase_order",
+  "rule_kernels",
+  "rule_scores",
+  "rule_templates",
+  "selection",
+  "sentence_models",
+  "sparse",
+  "string_templates",
+  "topic_features",
+  "weights",
+)

@@ -98,17 +98,17 @@ def _hash_lines(data, count):
   keys = np.zeros(count, np.uint64)
   powers = np.ones(count, np.uint64)
   offsets = np.zeros(count + 1, np.int64)
-  line, kept = 0, 0
+  line, hashed = 0, 0
   for place in range(len(data)):
     if data[place] == scan.NEWLINE:
       line += 1
-      offsets[line] = kept
+      offsets[line] = hashed
       continue
     keys[line] = append(
       keys[line], _BASE, np.uint64(data[place]) + np.uint64(1)
     )
     powers[line] = multiply(powers[line], _BASE)
-    kept += 1
+    hashed += 1
   return keys, powers, offsets
 
 

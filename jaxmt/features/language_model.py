@@ -24,6 +24,7 @@ Columns: W words, state, weight as bits, number of words (plus `FULL`).
 
 import dataclasses
 import typing
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +34,7 @@ from jax import lax
 from jaxmt.features.base import RuleInputs, RuleSides, StringFeature, Values
 from jaxmt.lm import automaton
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm.automaton import NgramAutomaton
+from jaxmt.lm.automaton import NgramAutomaton, advance, find_arc
 from jaxmt.lm.tables import (
   BOS_WORD,
   EOS_WORD,
@@ -41,7 +42,6 @@ from jaxmt.lm.tables import (
   STATE_MASK,
   UNK_WORD,
   Tables,
-  locate,
 )
 from jaxmt.text import vocabulary
 from jaxmt.text.kernels import njit
@@ -183,12 +183,57 @@ def _read(lm: NgramAutomaton, right: _Joined, place, carry):
   return joined, total + jnp.where(use, gain, 0.0)
 
 
+def vocabulary_ids(
+  lm: Tables, words: Sequence[str], *, special: int = 0
+) -> np.ndarray:
+  """Returns the language model's ids of words, int32 `[V]`.
+
+  Args:
+    lm: the language model.
+    words: their spelling; markers of sentence borders are unknown words.
+    special: how many words at the beginning are unknown, too.
+  """
+  known = lm_tables.word_map(lm, words)
+  known[(known == BOS_WORD) | (known == EOS_WORD)] = UNK_WORD
+  known[:special] = UNK_WORD
+  return known
+
+
+def score_sentences(
+  lm: Tables, words: np.ndarray, offsets: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+  """Scores sentences on the host, from `<s>` to `</s>`.
+
+  Args:
+    lm: the language model.
+    words: ids in the language model, int32.
+    offsets: of the N sentences, int64 `[N + 1]`.
+
+  Returns:
+    `(ln p, unknown words)`, float64 and int64 `[N]`.
+  """
+  table = (lm.check, lm.follow, lm.score)
+  return _score_sentences(words, offsets, table, lm.begin)
+
+
+@njit
+def _score_sentences(words, offsets, table, begin):
+  total = np.zeros(len(offsets) - 1)
+  unknown = np.zeros(len(offsets) - 1, np.int64)
+  for row in range(len(total)):
+    state = np.int32(begin)
+    for item in range(offsets[row], offsets[row + 1]):
+      gain, state = advance(table, state, words[item])
+      total[row] += gain
+      unknown[row] += words[item] == UNK_WORD
+    gain, state = advance(table, state, EOS_WORD)
+    total[row] += gain
+  return total, unknown
+
+
 def word_ids(lm: Tables, sides: RuleSides) -> Ragged:
   """Returns target sides in the language model's word ids."""
-  known = lm_tables.word_map(lm, sides.words)
-  # Markers that are written out in a text are unknown words.
-  known[(known == BOS_WORD) | (known == EOS_WORD)] = UNK_WORD
-  known[: len(vocabulary.SPECIALS)] = UNK_WORD
+  known = vocabulary_ids(lm, sides.words, special=len(vocabulary.SPECIALS))
   known[vocabulary.BOS], known[vocabulary.EOS] = BOS_WORD, EOS_WORD
   flat = sides.target.flat
   flat = np.where(flat >= 0, known[np.maximum(flat, 0)], flat)
@@ -209,7 +254,7 @@ def extend(table, record, state, word, width):
   Returns:
     `(ln p, next state)`.
   """
-  taken = locate(table, state, word)
+  taken = find_arc(table, state, word)
   gain = table[2][state] + table[2][taken + word]
   follow = table[1][taken + word]
   onward = follow & STATE_MASK

@@ -284,18 +284,18 @@ def _values(feature: SentenceFeature, sentences: Sentences) -> np.ndarray:
   numbers = np.zeros((len(pairs), len(feature.names)))
   cuts = np.flatnonzero(np.diff(first, prepend=-1, append=-1))
   for low, high in itertools.pairwise(cuts.tolist()):
-    found = np.asarray(
+    computed = np.asarray(
       feature.values(
         table, used[low:high], sentences.sentence(int(first[low]))
       ),
       np.float64,
     )
     shape = (high - low, *([len(feature.columns)] if feature.columns else []))
-    if found.shape != tuple(shape) or not np.isfinite(found).all():
+    if computed.shape != tuple(shape) or not np.isfinite(computed).all():
       raise ValueError(
         f"feature '{feature.name}' must give {high - low} finite numbers"
       )
-    numbers[low:high] = found.reshape(high - low, -1)
+    numbers[low:high] = computed.reshape(high - low, -1)
   values[places] = numbers[place]
   return values
 

@@ -48,7 +48,7 @@ class MaxEntOptions:
     l2: strength of the Gaussian prior: its inverse variance.
     steps: of L-BFGS.
     longest: most source words of a block.
-    held_out: every so many-th sentence measures accuracy; 0: none.
+    held_out: N: every N-th sentence measures accuracy; 0: none.
   """
 
   min_count: int = 2
@@ -214,12 +214,14 @@ def train(
   """
   check_options(options)
   every = options.held_out
-  held = sentence % every == every - 1 if every else np.zeros(len(words), bool)
+  held_out = (
+    sentence % every == every - 1 if every else np.zeros(len(words), bool)
+  )
   ours, maps = [], []
   for side, known in enumerate((source_words, target_words)):
     edges = [2 * side, 2 * side + 1, ENDS + 2 * side, ENDS + 2 * side + 1]
     counts = np.bincount(
-      words[~held][:, edges].reshape(-1), minlength=len(known.words)
+      words[~held_out][:, edges].reshape(-1), minlength=len(known.words)
     )
     keep = np.flatnonzero(counts >= max(options.min_count, 1))
     keep = keep[keep >= len(SPECIALS)]
@@ -232,22 +234,22 @@ def train(
   for edge in range(2 * ENDS):
     mapped[:, edge] = maps[edge % ENDS // 2][words[:, edge]]
   sizes = (len(ours[0].words), len(ours[1].words))
-  theta, level = _fit(mapped[~held], inverted[~held], sizes, options)
+  theta, level = _fit(mapped[~held_out], inverted[~held_out], sizes, options)
   model = ReorderingModel(
     source_words=ours[0],
     target_words=ours[1],
     theta=theta,
     bits=options.bits,
   )
-  right = (log_odds(model, mapped[held]) < 0) == inverted[held]
-  share = float(inverted[held].mean()) if held.any() else 0.0
+  right = (log_odds(model, mapped[held_out]) < 0) == inverted[held_out]
+  share = float(inverted[held_out].mean()) if held_out.any() else 0.0
   return model, TrainReport(
-    examples=int((~held).sum()),
-    inverted=float(inverted[~held].mean()) if (~held).any() else 0.0,
+    examples=int((~held_out).sum()),
+    inverted=float(inverted[~held_out].mean()) if (~held_out).any() else 0.0,
     loss=level,
-    held_out=int(held.sum()),
-    accuracy=float(right.mean()) if held.any() else 0.0,
-    majority=max(share, 1 - share) if held.any() else 0.0,
+    held_out=int(held_out.sum()),
+    accuracy=float(right.mean()) if held_out.any() else 0.0,
+    majority=max(share, 1 - share) if held_out.any() else 0.0,
   )
 
 

@@ -39,11 +39,11 @@ def sentence_counts(
 
 
 def select(
-  rows: sparse.SparseRows, names: Sequence[str], kept: np.ndarray
+  rows: sparse.SparseRows, names: Sequence[str], features: np.ndarray
 ) -> tuple[sparse.SparseRows, tuple[str, ...]]:
   """Returns rows and names of the kept features (bool `[F]`), renumbered."""
   table = np.full(len(names), -1, np.int32)
-  chosen = np.flatnonzero(kept)
+  chosen = np.flatnonzero(features)
   table[chosen] = np.arange(len(chosen))
   return sparse.renumber(rows, table), tuple(names[n] for n in chosen.tolist())
 

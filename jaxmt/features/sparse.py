@@ -88,12 +88,12 @@ def _canonical(ids, values, offsets):
   return ids[:end].copy(), values[:end].copy(), out
 
 
-def select(rows: SparseRows, kept: np.ndarray) -> SparseRows:
+def select(rows: SparseRows, chosen: np.ndarray) -> SparseRows:
   """Returns the given rows (indices), in that order."""
-  lengths = np.diff(rows.offsets)[kept]
+  lengths = np.diff(rows.offsets)[chosen]
   offsets = row_offsets(lengths)
   within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-  taken = np.repeat(rows.offsets[:-1][kept], lengths) + within
+  taken = np.repeat(rows.offsets[:-1][chosen], lengths) + within
   return SparseRows(
     ids=rows.ids[taken], values=rows.values[taken], offsets=offsets
   )

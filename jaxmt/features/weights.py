@@ -8,6 +8,7 @@ section is read; likewise of Travatar's travatar.ini `[weight_vals]`.
 """
 
 import dataclasses
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -93,7 +94,7 @@ def moses_limits(lines: Sequence[str]) -> dict[str, int]:
     "[stack]": "beam",
     "[ttable-limit]": "targets",
   }
-  found: dict[str, int] = {}
+  limits: dict[str, int] = {}
   section = ""
   for line in lines:
     text = line.strip()
@@ -102,14 +103,14 @@ def moses_limits(lines: Sequence[str]) -> dict[str, int]:
     elif section in names and _LIMIT.fullmatch(text):
       name, value = names[section], int(text)
       if value > 0 or name == "distortion":  # others: Moses has no limit
-        found.setdefault(name, value)
+        limits.setdefault(name, value)
     elif section == "[feature]":
       for setting in text.split():
         name, _, value = setting.partition("=")
         known = name == "table-limit" and _LIMIT.fullmatch(value)
         if known and int(value) > 0:
-          found.setdefault("targets", int(value))
-  return found
+          limits.setdefault("targets", int(value))
+  return limits
 
 
 def travatar_binarizer(lines: Sequence[str], *, path: str | None = None) -> str:
@@ -184,30 +185,6 @@ def format_pairs(
   ]
 
 
-def to_vector(weights: Mapping[str, float], names: Sequence[str]) -> np.ndarray:
-  """Returns the weights of `names`, 0 for those without one; float64."""
-  return np.array([weights.get(name, 0.0) for name in names], np.float64)
-
-
-def from_vector(
-  vector: np.ndarray, names: Sequence[str], *, keep: int | None = None
-) -> dict[str, float]:
-  """Returns the mapping from names to weights.
-
-  Args:
-    vector: one weight per name.
-    names: feature names.
-    keep: from this place on, zeros are left out; all are kept when None.
-  """
-  keep = len(names) if keep is None else keep
-  pairs = zip(names, np.asarray(vector, float).tolist(), strict=True)
-  return {
-    name: value
-    for place, (name, value) in enumerate(pairs)
-    if place < keep or value != 0.0
-  }
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Units:
   """Names and units of the features that are not columns of the table.
@@ -241,7 +218,7 @@ class Units:
   reordering: tuple[str, ...] = reordering.NAMES
   phrases: str = "PhrasePenalty"
 
-  @property
+  @functools.cached_property
   def search_names(self) -> tuple[str, ...]:
     """The features that are not columns of the table."""
     return (self.lm, self.unknown, self.words, self.match, self.mismatch)

@@ -119,12 +119,12 @@ def make_graph(provenance: Provenance, *, min_sentences: int) -> PhraseGraph:
   number = len(provenance)
   used = np.bincount(provenance.rules.flat)
   shared = used >= min_sentences
-  kept = shared[provenance.rules.flat]
+  uses = shared[provenance.rules.flat]
   place = np.cumsum(shared) - 1
-  phrase = place[provenance.rules.flat[kept]].astype(np.int32)
-  sentence = np.repeat(np.arange(number), provenance.rules.lengths)[kept]
+  phrase = place[provenance.rules.flat[uses]].astype(np.int32)
+  sentence = np.repeat(np.arange(number), provenance.rules.lengths)[uses]
   inverse = np.log1p(number / np.maximum(used[shared], 1))
-  weight = provenance.counts[kept] * inverse[phrase]
+  weight = provenance.counts[uses] * inverse[phrase]
   totals = np.bincount(sentence, weight, minlength=number)
   return PhraseGraph(
     sentence=sentence.astype(np.int32),

@@ -87,10 +87,10 @@ def sentence_rules(
   return provenance.rules.flat[start:stop], provenance.counts[start:stop]
 
 
-def select(provenance: Provenance, kept: np.ndarray) -> Provenance:
+def select(provenance: Provenance, rules: np.ndarray) -> Provenance:
   """Follows `table.select` with a boolean mask of the rules, `[R]`."""
-  number = np.cumsum(kept, dtype=np.int32) - 1
-  stays = kept[provenance.rules.flat]
+  number = np.cumsum(rules, dtype=np.int32) - 1
+  stays = rules[provenance.rules.flat]
   seen = row_offsets(stays)
   return Provenance(
     rules=Ragged(

@@ -75,9 +75,9 @@ def attach(
   ).pair
   place = np.full(int(pair.max(initial=-1)) + 1, -1, np.int64)
   place[pair[size:]] = np.arange(len(model))
-  found = place[pair[:size]]
+  rows = place[pair[:size]]
   values = np.zeros((size, len(names)), np.float32)
-  values[found >= 0] = model.features[found[found >= 0]]
+  values[rows >= 0] = model.features[rows[rows >= 0]]
   return table_lib.with_features(table, names, values)
 
 

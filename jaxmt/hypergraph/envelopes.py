@@ -87,7 +87,9 @@ def envelope(
     forest.node_offsets,
     forest.edge_offsets,
     np.ascontiguousarray(forest.tails),
-    tuple(on_grid(edge_scores(forest, own)) for own in (intercepts, slopes)),
+    tuple(
+      on_grid(edge_scores(forest, values)) for values in (intercepts, slopes)
+    ),
     strings.columns,
   )
   return Envelopes(

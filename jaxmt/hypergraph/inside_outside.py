@@ -118,9 +118,9 @@ def _edges(levels, values, semiring):
     return jnp.asarray(leaf)[jnp.maximum(levels.edge, 0)]
 
   elements = semiring.lift(jax.tree.map(take, values), levels.edge)
-  there = levels.edge >= 0
+  exists = levels.edge >= 0
   mask = lambda leaf, fill: jnp.where(
-    there.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, fill
+    exists.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, fill
   )
   return jax.tree.map(mask, elements, semiring.constants)
 
@@ -150,8 +150,8 @@ def _walk(tiles: Tiles, owner, width, nodes, make, *, add, reduce, reverse):
   def step(nodes, tile):
     cut = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, tile.start, width)
     items = make(nodes, cut)
-    there = tile.start + jnp.arange(width) < tile.stop
-    segments = jnp.where(there, cut(owner) - tile.first, width)
+    inside_tile = tile.start + jnp.arange(width) < tile.stop
+    segments = jnp.where(inside_tile, cut(owner) - tile.first, width)
     sums = reduce(items, segments, width)
     old = jax.tree.map(
       lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, tile.first, width), nodes

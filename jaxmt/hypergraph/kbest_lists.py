@@ -392,7 +392,7 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
   )
   stack = np.empty(last - first + 1, np.int64)  # a path, so never deeper
   listed = np.empty(size, np.int32)
-  count, used, kept, skipped = 0, np.int64(0), 0, 0
+  count, used, hashed, skipped = 0, np.int64(0), 0, 0
   top = np.int64(0)
   stack[top] = last - 1
   # The node on top of the stack was asked for its next record.
@@ -448,8 +448,8 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
         skipped += 1
         continue
       slots[place, 0], slots[place, 1] = record, node
-      kept += 1
-      if 2 * kept > len(slots):
+      hashed += 1
+      if 2 * hashed > len(slots):
         slots = rehash(slots, hashes)
     # The record goes on the node's list; whoever asked for it goes on.
     _append(at, state, records)

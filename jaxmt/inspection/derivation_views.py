@@ -96,11 +96,11 @@ class RuleBook:
 def static_values(model: Model, rules: np.ndarray) -> np.ndarray:
   """Returns the rules' own features, columns as the model's, `[N, F]`."""
   names = model.feature_names
-  own = np.where(rules < len(model.table), rules, model.copy_rule)
+  base = np.where(rules < len(model.table), rules, model.copy_rule)
   out = np.zeros((len(rules), len(names)))
   for column, name in enumerate(model.table.feature_names):
     if name in names:
-      out[:, names.index(name)] = model.table.features[own, column]
+      out[:, names.index(name)] = model.table.features[base, column]
   return out
 
 
@@ -108,9 +108,9 @@ def _sparse(values: np.ndarray) -> list[list[tuple[int, float]]]:
   """The values that are not 0 of each row, with their columns."""
   rows: list[list[tuple[int, float]]] = [[] for _ in values]
   place, column = np.nonzero(np.abs(values) > _ZERO)
-  found = values[place, column].tolist()
+  entries = values[place, column].tolist()
   for row, name, value in zip(
-    place.tolist(), column.tolist(), found, strict=True
+    place.tolist(), column.tolist(), entries, strict=True
   ):
     rows[row].append((name, value))
   return rows

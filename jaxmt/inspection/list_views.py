@@ -44,8 +44,10 @@ def kbest_views(
     if costs is not None:
       errors[sentence].append(float(costs[row]))
   return [
-    KBestView(candidates=own, costs=None if costs is None else errors[sentence])
-    for sentence, own in enumerate(candidates)
+    KBestView(
+      candidates=listed, costs=None if costs is None else errors[sentence]
+    )
+    for sentence, listed in enumerate(candidates)
   ]
 
 
@@ -57,12 +59,12 @@ def parse_view(trees: Trees, row: int, words: Sequence[str]) -> ParseView:
     row: the sentence.
     words: its words.
   """
-  own = slice(*trees.offsets[row : row + 2].tolist())
+  part = slice(*trees.offsets[row : row + 2].tolist())
   columns = (trees.label, trees.start, trees.end, trees.parent)
   nodes = [
     (trees.labels[label], begin, end, parent)
     for label, begin, end, parent in zip(
-      *(column[own].tolist() for column in columns), strict=True
+      *(column[part].tolist() for column in columns), strict=True
     )
   ]
   return ParseView(words=words, nodes=nodes)
@@ -87,10 +89,10 @@ def dependency_view(
   Raises:
     ValueError: if there is neither a parse nor a tree.
   """
-  own = slice(*bank.words.offsets[row : row + 2].tolist())
-  given = bank.heads[own].tolist()
+  part = slice(*bank.words.offsets[row : row + 2].tolist())
+  given = bank.heads[part].tolist()
   known = UNKNOWN not in given
-  labels = [bank.label_names[label] for label in bank.labels[own].tolist()]
+  labels = [bank.label_names[label] for label in bank.labels[part].tolist()]
   shown = []
   if heads is not None:
     shown.append((name, [int(head) for head in heads], []))
@@ -100,6 +102,6 @@ def dependency_view(
     raise ValueError(f"sentence {row} has no tree")
   return DependencyView(
     words=[bank.forms[word] for word in bank.words[row].tolist()],
-    tags=[bank.tag_names[tag] for tag in bank.tags[own].tolist()],
+    tags=[bank.tag_names[tag] for tag in bank.tags[part].tolist()],
     trees=shown,
   )

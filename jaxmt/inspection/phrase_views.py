@@ -70,13 +70,13 @@ def _stacks(
   for stack in range(1, length + 1):
     values = np.asarray(beams.values)[place, stack, :, 0]
     heads = np.asarray(beams.head)[place, stack]
-    kept: dict[int, _Hypothesis] = {}
+    survivors: dict[int, _Hypothesis] = {}
     fallen = []
-    there = np.flatnonzero(values > POSSIBLE).tolist()
-    for item in there:
+    possible = np.flatnonzero(values > POSSIBLE).tolist()
+    for item in possible:
       before, rank = np.asarray(beams.back)[place, stack, item].tolist()
       head = int(heads[item])
-      if head in kept:
+      if head in survivors:
         continue  # merged into a better one
       span, option = divmod(int(beams.option[place, stack, item]), width)
       begin, more = divmod(span, chart.longest)
@@ -91,10 +91,12 @@ def _stacks(
         total=float(values[item]) + ahead,
       )
       if head >= 0:
-        kept[head] = new
+        survivors[head] = new
       else:
         fallen.append(new)
-    out.append(([kept[rank] for rank in sorted(kept)], fallen, len(there)))
+    out.append(
+      ([survivors[rank] for rank in sorted(survivors)], fallen, len(possible))
+    )
   return out
 
 
@@ -124,12 +126,12 @@ def stack_view(
         begin=0,
         end=stack,
         glue=True,
-        fill=len(kept),
+        fill=len(survivors),
         scored=scored,
-        beam=shown(kept[:hypotheses]),
+        beam=shown(survivors[:hypotheses]),
         pruned=shown(sorted(fallen, key=lambda one: -one.total)[:pruned]),
       )
-      for stack, (kept, fallen, scored) in enumerate(
+      for stack, (survivors, fallen, scored) in enumerate(
         _stacks(model, result, place)
       )
       if stack
@@ -244,19 +246,19 @@ def ranks_in(
         continue
       length, covered = int(result.chart.length[place]), 0
       totals = [
-        np.array([one.total for one in kept])
-        for kept, *_ in _stacks(model, result, place)
+        np.array([one.total for one in survivors])
+        for survivors, *_ in _stacks(model, result, place)
       ]
       for node in range(high - 1, low - 1, -1):  # in the order they are said
         size = int(derivations.end[node] - derivations.begin[node])
         covered |= ((1 << size) - 1) << int(derivations.begin[node])
-        there = totals[stacks[node]]
-        if not len(there):
+        scores_of_stack = totals[stacks[node]]
+        if not len(scores_of_stack):
           continue
-        own = scores[node] + _future(future[place], length, covered)
-        rank[node] = 1 + int(np.sum(there > own + tolerance))
-        competing[node] = len(there)
-        gap[node] = there.max() - own
+        score = scores[node] + _future(future[place], length, covered)
+        rank[node] = 1 + int(np.sum(scores_of_stack > score + tolerance))
+        competing[node] = len(scores_of_stack)
+        gap[node] = scores_of_stack.max() - score
   found = (rank <= competing) & (gap >= -tolerance)
   return Ranks(rank=rank, competing=competing, gap=gap, found=found)
 

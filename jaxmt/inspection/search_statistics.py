@@ -30,7 +30,7 @@ def rank_rows(
   Returns:
     Rows of a table. "figure" of each has numbers to draw: ranks of the parts
     that are kept, lengths of spans whose part was lost, and of the span where
-    each derivation is most behind; mean fill of cells by length.
+    each derivation lies furthest below; mean fill of cells by length.
   """
   lengths = np.diff(good.offsets)
   row = np.repeat(np.arange(len(lengths)), lengths)
@@ -154,14 +154,14 @@ def proven_errors(
   """
   model = compared.model(name)
   source = models.rescore_source(model, compared.source)
-  own = derivation_views.score(model, source, known[name])
-  out = np.zeros(len(own), bool)
+  scores = derivation_views.score(model, source, known[name])
+  out = np.zeros(len(scores), bool)
   for other, derivations in known.items():
     if other == name:
       continue
-    there = np.diff(derivations.offsets) > 0
+    exists = np.diff(derivations.offsets) > 0
     score = derivation_views.score(model, source, derivations)
-    out |= there & (score > own + TIE)
+    out |= exists & (score > scores + TIE)
   return out
 
 

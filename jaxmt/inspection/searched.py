@@ -105,12 +105,12 @@ def search_again(
     nbest_size: translations per list.
   """
   source = models.select_source(compared.source, rows)
-  own = [references[row] for row in rows.tolist()]
+  lines = [references[row] for row in rows.tolist()]
   batches = {}
   for name in compared.names:
     model = compared.model(name)
     batches[name] = [
-      _batch(model, result, own, nbest_size)
+      _batch(model, result, lines, nbest_size)
       for results in decoding.decode(model, source, config=configs[name])
       for result in results
     ]
@@ -118,7 +118,7 @@ def search_again(
     compared=compared,
     rows=rows,
     source=source,
-    references=own,
+    references=lines,
     batches=batches,
   )
 
@@ -184,18 +184,22 @@ def good_derivations(searched: Searched) -> GoodDerivations:
   """
   compared = searched.compared
   model = compared.models[-1]
-  given = np.array([bool(line) for line in searched.references], bool)
+  has_reference = np.array([bool(line) for line in searched.references], bool)
   order = np.full(len(searched.rows), -1, np.int64)
   parts, reasons = [], [""] * len(order)
   if model.order is None:
     source = models.rescore_source(model, searched.source)
     config = forced.ForceConfig(threads=kernels.available_threads())
-    found = forced.force(model, source, searched.references, config=config)
-    first = translation_forest.kbest(model, source, found.forest, size=1)
-    parts = [translation_forest.derivations(found.forest, first)]
+    forced_forests = forced.force(
+      model, source, searched.references, config=config
+    )
+    first = translation_forest.kbest(
+      model, source, forced_forests.forest, size=1
+    )
+    parts = [translation_forest.derivations(forced_forests.forest, first)]
     order[first.sentence] = np.arange(len(parts[0]))
-    reasons = found.reason
-  reached = (order >= 0) & given
+    reasons = forced_forests.reason
+  reached = (order >= 0) & has_reference
   order[~reached] = -1
   size = sum(map(len, parts))
   least = np.full(len(order), np.inf)
@@ -206,7 +210,7 @@ def good_derivations(searched: Searched) -> GoodDerivations:
       filled = np.flatnonzero(np.diff(batch.lists.features.offsets) > 0)
       for number, one in enumerate(filled.tolist()):
         place = row[one]
-        if not given[place] or reached[place]:
+        if not has_reference[place] or reached[place]:
           continue
         if batch.costs[one] < least[place]:
           least[place], order[place] = batch.costs[one], size + number

@@ -311,10 +311,10 @@ def index_words(text, starts):
   for word in range(words):
     first, last = starts[word], starts[word + 1]
     hashes[word] = _hash_bytes(text, first, last)
-    found = _find_word(text, first, last, text, starts, hashes, slots)
-    if found >= 0:
+    known = _find_word(text, first, last, text, starts, hashes, slots)
+    if known >= 0:
       return hashes, slots, word
-    slots[-found - 1] = word
+    slots[-known - 1] = word
   return hashes, slots, -1
 
 
@@ -338,8 +338,8 @@ def _find_ngram(context, word, contexts, words, slots):
 def index_ngrams(first, contexts, words, slots):
   """Enters n-grams from number `first` on into an empty table."""
   for number in range(first, len(words)):
-    found = _find_ngram(contexts[number], words[number], contexts, words, slots)
-    slots[-found - 1] = number
+    slot = _find_ngram(contexts[number], words[number], contexts, words, slots)
+    slots[-slot - 1] = number
 
 
 @njit
@@ -381,12 +381,12 @@ def link_ngrams(ids, first, contexts, words, suffixes, slots):
         suffix = max(
           _find_ngram(suffix, word, contexts, words, slots), np.int64(-1)
         )
-    found = _find_ngram(context, word, contexts, words, slots)
-    if found >= 0:
+    known = _find_ngram(context, word, contexts, words, slots)
+    if known >= 0:
       return _TWICE, row
     number = first + row
     contexts[number] = context
     words[number] = word
     suffixes[number] = suffix
-    slots[-found - 1] = number
+    slots[-known - 1] = number
   return DONE, len(ids)

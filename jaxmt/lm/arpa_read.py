@@ -137,12 +137,12 @@ def _read_counts(source: _Source) -> list[int]:
   return counts
 
 
-def _expect(source: _Source, line: str | None, wanted: str) -> None:
+def _expect(source: _Source, line: str | None, expected: str) -> None:
   """Raises unless the line just read is the wanted one."""
   if line is None:
-    raise source.error(f"the file ends where {wanted} should be")
-  if line != wanted:
-    raise source.error(f"expected {wanted}")
+    raise source.error(f"the file ends where {expected} should be")
+  if line != expected:
+    raise source.error(f"expected {expected}")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -167,8 +167,8 @@ def _sections(source: _Source, order: int, count: int, parse):
     if source.at == len(source.buffer) and not source.more():
       raise source.error(f"the file ends after {read} of {count} {order}-grams")
     data = np.frombuffer(source.buffer, np.uint8)
-    wanted = min(count - read, max(_FIRST_CAPACITY, read))
-    code, source.at, lines = parse(data, source.at, wanted)
+    most = min(count - read, max(_FIRST_CAPACITY, read))
+    code, source.at, lines = parse(data, source.at, most)
     read += lines
     source.line += lines
     if code == arpa_parse.STOP:
@@ -182,12 +182,14 @@ def _sections(source: _Source, order: int, count: int, parse):
   return first
 
 
-def _next_section(source: _Source, order: int, count: int, wanted: str) -> None:
+def _next_section(
+  source: _Source, order: int, count: int, expected: str
+) -> None:
   """Reads the title of the next section."""
   line = source.next_text()
   if line is not None and not line.startswith("\\"):
     raise source.error(f"more {order}-grams than the header's {count}")
-  _expect(source, line, wanted)
+  _expect(source, line, expected)
 
 
 def _read_unigrams(source: _Source, count: int, highest: bool):

@@ -120,8 +120,8 @@ def _write_float(out, at, value):
   exponent = np.int64(math.floor(math.log10(size)))
   digits = np.int64(0)
   shift = np.int64(0)  # the number is digits / 10**shift
-  for wanted in range(6, 13):
-    shift = wanted - 1 - exponent
+  for precision in range(6, 13):
+    shift = precision - 1 - exponent
     digits = np.int64(np.rint(_scaled(size, shift)))
     if np.float32(_scaled(np.float64(digits), -shift)) == target:
       break

@@ -46,9 +46,9 @@ def _ensure(
   keys, where = np.unique(context * base + word, return_inverse=True)
   order = np.argsort(known, kind="stable")
   place = np.searchsorted(known[order], keys)
-  found = order[np.minimum(place, len(order) - 1)] if len(order) else place
-  new = np.ones(len(keys), bool) if not len(order) else known[found] != keys
-  numbers = np.where(new, len(level) + np.cumsum(new) - 1, found)
+  rows = order[np.minimum(place, len(order) - 1)] if len(order) else place
+  new = np.ones(len(keys), bool) if not len(order) else known[rows] != keys
+  numbers = np.where(new, len(level) + np.cumsum(new) - 1, rows)
   if new.any():
     contexts = (keys[new] // base).astype(np.int32)
     words = (keys[new] % base).astype(np.int32)

@@ -398,28 +398,3 @@ def _score(check, follow, score, length, begin, flat, offsets):
       at += 1
       state = follow[slot] & STATE_MASK
   return words, scores, lengths
-
-
-@njit
-def locate(table, state, word):
-  """Returns the state, among `state` and its back-offs, whose arc `word` takes.
-
-  Args:
-    table: the columns `(check, follow, score)` of `tables.Tables`.
-    state: language model state.
-    word: language model word id.
-  """
-  check, follow, _ = table
-  while state != 0 and (
-    state + word >= len(check) or check[state + word] != state
-  ):
-    state = follow[state]
-  return state
-
-
-@njit
-def advance(table, state, word):
-  """Reads one word: `(ln p, next state)`, as `automaton.step` does."""
-  taken = locate(table, state, word)
-  gain = table[2][state] + table[2][taken + word]
-  return gain, table[1][taken + word] & STATE_MASK

@@ -43,7 +43,7 @@ def encode_corpus(
     )
   kept_before = ragged.row_offsets(~marked)
   renumber = np.cumsum(~special, dtype=np.int32) - np.int32(1)
-  kept = ragged.Ragged(
+  unmarked = ragged.Ragged(
     flat=renumber[ids.flat[~marked]], offsets=kept_before[ids.offsets]
   )
-  return kept, [word for word in words if word not in specials]
+  return unmarked, [word for word in words if word not in specials]

@@ -51,11 +51,11 @@ def take(values: Array, place: Array) -> Array:
   return jnp.take_along_axis(values, place[..., None], axis=-1)[..., 0]
 
 
-def total(values: Array, kept: Array) -> tuple[Array, Array]:
+def total(values: Array, mask: Array) -> tuple[Array, Array]:
   """Returns the sum of the kept rows and how many they are."""
   return (
-    jnp.sum(jnp.where(kept, values, 0.0)),
-    jnp.sum(kept).astype(values.dtype),
+    jnp.sum(jnp.where(mask, values, 0.0)),
+    jnp.sum(mask).astype(values.dtype),
   )
 
 

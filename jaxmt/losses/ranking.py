@@ -82,9 +82,9 @@ def mean_squared_error(
   mean = jnp.sum(jnp.where(mask, value, 0.0), axis=-1, keepdims=True) / count
   value = jnp.where(mask, value - mean, 0.0)
 
-  def moments(kept):
-    t = jnp.where(kept, value, 0.0)
-    return jnp.sum(kept, -1), jnp.sum(t, -1), jnp.sum(t * t, -1)
+  def moments(mask):
+    t = jnp.where(mask, value, 0.0)
+    return jnp.sum(mask, -1), jnp.sum(t, -1), jnp.sum(t * t, -1)
 
   good, good_sum, good_square = moments(oracles)
   bad, bad_sum, bad_square = moments(others)

@@ -25,7 +25,7 @@ H: hypotheses. N: sentences. S: statistics per hypothesis.
 import concurrent.futures
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -213,24 +213,19 @@ def read_only(array: np.ndarray, dtype: Any) -> np.ndarray:
   return view
 
 
-class ReferenceTrie(NamedTuple):
-  """Room for M nodes.
-
-  Attributes:
-    keys: open hash table of `parent << 32 | token + 1`, 0 where free; uint64
-      `[Z]`, Z a power of two.
-    nodes: the node of each key, int32 `[Z]`.
-    limits: how often a hypothesis may match the node; int32 `[M]`.
-    counts: how often it occurred so far in the text at hand; int32 `[M]`.
-    state: the number of nodes and the mask of the part of `keys` in use;
-      int64 `[2]`.
-  """
-
-  keys: np.ndarray
-  nodes: np.ndarray
-  limits: np.ndarray
-  counts: np.ndarray
-  state: np.ndarray
+# N-grams of references, with room for M nodes: (keys, nodes, limits, counts,
+# state).
+#
+# keys: open hash table of `parent << 32 | token + 1`, 0 where free; uint64
+#   `[Z]`, Z a power of two.
+# nodes: the node of each key, int32 `[Z]`.
+# limits: how often a hypothesis may match the node; int32 `[M]`.
+# counts: how often it occurred so far in the text at hand; int32 `[M]`.
+# state: the number of nodes and the mask of the part of `keys` in use; int64
+#   `[2]`.
+ReferenceTrie = tuple[
+  np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray
+]
 
 
 @njit
@@ -250,7 +245,7 @@ def allocate_trie(capacity):
   size = 16
   while size < 2 * (capacity + 1):
     size *= 2
-  return ReferenceTrie(
+  return (
     np.zeros(size, np.uint64),
     np.zeros(size, np.int32),
     np.zeros(capacity + 1, np.int32),
@@ -265,9 +260,10 @@ def reset_trie(trie, capacity):
   size = 16
   while size < 2 * (capacity + 1):
     size *= 2
-  trie.keys[:size] = 0
-  trie.state[0] = 1
-  trie.state[1] = size - 1
+  keys, _, _, _, state = trie
+  keys[:size] = 0
+  state[0] = 1
+  state[1] = size - 1
 
 
 @njit
@@ -290,8 +286,8 @@ def _slot(keys, mask, key):
 def find_child(keys, nodes, mask, parent, token):
   """Returns the child of `parent` by `token`, or 0 if there is none.
 
-  It takes `trie.keys, trie.nodes, trie.state[1]`, not the trie: fields read
-  outside the loop make matching four times as fast.
+  It takes keys, nodes and mask of the trie: arrays read outside the loop make
+  matching four times as fast.
   """
   key = _key(parent, token)
   slot = _slot(keys, mask, key)
@@ -301,7 +297,7 @@ def find_child(keys, nodes, mask, parent, token):
 @njit
 def find_or_add_child(trie, parent, token):
   """Returns the child of `parent` by `token`, which is new if need be."""
-  keys, nodes, state = trie.keys, trie.nodes, trie.state
+  keys, nodes, limits, counts, state = trie
   key = _key(parent, token)
   slot = _slot(keys, state[1], key)
   if keys[slot] == 0:
@@ -309,21 +305,21 @@ def find_or_add_child(trie, parent, token):
     state[0] += 1
     keys[slot] = key
     nodes[slot] = node
-    trie.limits[node] = 0
-    trie.counts[node] = 0
+    limits[node] = 0
+    counts[node] = 0
   return nodes[slot]
 
 
 @njit
 def add_reference(trie, flat, start, end, order):
   """Adds a reference; a node's limit is its largest count over references."""
-  limits, counts = trie.limits, trie.counts
+  _, _, limits, counts, state = trie
   for position in range(start, end):
     node = np.int32(0)
     for index in range(position, min(position + order, end)):
       node = find_or_add_child(trie, node, flat[index])
       counts[node] += 1
-  for node in range(1, trie.state[0]):
+  for node in range(1, state[0]):
     limits[node] = max(limits[node], counts[node])
     counts[node] = 0
 
@@ -331,8 +327,8 @@ def add_reference(trie, flat, start, end, order):
 @njit
 def count_matches(trie, flat, start, end, order, matches):
   """Adds the clipped number of matching n-grams of each order to `matches`."""
-  keys, nodes, mask = trie.keys, trie.nodes, trie.state[1]
-  limits, counts = trie.limits, trie.counts
+  keys, nodes, limits, counts, state = trie
+  mask = state[1]
   for position in range(start, end):
     node = np.int32(0)
     for length in range(min(order, end - position)):
@@ -342,5 +338,5 @@ def count_matches(trie, flat, start, end, order, matches):
       if counts[node] < limits[node]:
         counts[node] += 1
         matches[length] += 1
-  for node in range(trie.state[0]):
+  for node in range(state[0]):
     counts[node] = 0

@@ -99,7 +99,8 @@ def _word_ids(spelling, flat, bounds, size, add, out):
   lead to a node; that node is the word's id. Unknown words get 0, which no
   reference word has.
   """
-  keys, nodes, mask = spelling.keys, spelling.nodes, spelling.state[1]
+  keys, nodes, _, _, state = spelling
+  mask = state[1]
   for word in range(size):
     node = np.int32(0)
     for position in range(bounds[word, 0], bounds[word, 1] + 1):

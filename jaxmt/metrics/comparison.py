@@ -96,8 +96,8 @@ def pairwise(
     return []
   out = [[[1.0, 0.0] for _ in range(size)] for _ in range(size)]
   for one in range(size - 1):
-    own = dataclasses.replace(scored, statistics=statistics[one:])
-    for other, result in enumerate(_tests(own, plan)[1:], start=one + 1):
+    pair = dataclasses.replace(scored, statistics=statistics[one:])
+    for other, result in enumerate(_tests(pair, plan)[1:], start=one + 1):
       gap = scored.corpus_score(other) - scored.corpus_score(one)
       out[other][one] = [result.p_value, round(gap, 4)]
       out[one][other] = [result.p_value, round(-gap, 4)]

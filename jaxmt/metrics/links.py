@@ -103,13 +103,16 @@ def statistics(
   for links in gold:
     if len(links) != len(predicted):
       raise ValueError(f"{len(predicted)} and {len(links)} rows of links")
-  found, surely = np.unique(link_keys(predicted)), np.unique(link_keys(sure))
+  predictions, surely = (
+    np.unique(link_keys(predicted)),
+    np.unique(link_keys(sure)),
+  )
   allowed = np.unique(np.concatenate([link_keys(links) for links in gold]))
   columns = (
-    found,
+    predictions,
     surely,
-    found[np.isin(found, surely)],
-    found[np.isin(found, allowed)],
+    predictions[np.isin(predictions, surely)],
+    predictions[np.isin(predictions, allowed)],
   )
   count = lambda keys: np.bincount(keys >> 40, minlength=len(predicted))
   return np.stack([count(keys) for keys in columns], axis=1)
@@ -179,19 +182,22 @@ def by_type(
   the predicted ones; its recall is that of sure links that are of the kind
   among all gold links.
   """
-  found, gold = link_keys(predicted), link_keys(possible)
+  predictions, gold = link_keys(predicted), link_keys(possible)
   kinds, gold_kinds = link_types(predicted), link_types(possible)
   surely = np.isin(gold, link_keys(sure))
   rows = []
   for number, name in enumerate(TYPES):
-    own, wanted = found[kinds == number], gold[(gold_kinds == number) & surely]
+    correct_kind, sure_kind = (
+      predictions[kinds == number],
+      gold[(gold_kinds == number) & surely],
+    )
     rows.append(
       {
         "links": name,
-        "predicted": len(own),
-        "precision": _share(np.isin(own, gold)),
-        "sure": len(wanted),
-        "recall": _share(np.isin(wanted, found)),
+        "predicted": len(correct_kind),
+        "precision": _share(np.isin(correct_kind, gold)),
+        "sure": len(sure_kind),
+        "recall": _share(np.isin(sure_kind, predictions)),
       }
     )
   return rows
@@ -204,14 +210,14 @@ def unlinked(
   target_lengths: np.ndarray,
 ) -> dict[str, float | str]:
   """Returns precision and recall of words without links, both sides."""
-  found, gold = [], []
+  counts, gold = [], []
   for side, lengths in enumerate((source_lengths, target_lengths)):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    for links, out in ((predicted, found), (possible, gold)):
+    for links, out in ((predicted, counts), (possible, gold)):
       row = np.repeat(np.arange(len(links)), links.lengths)
       place = offsets[row] + links.flat.reshape(-1, 2)[:, side]
       out.append(np.bincount(place, minlength=offsets[-1]) == 0)
-  ours, theirs = np.concatenate(found), np.concatenate(gold)
+  ours, theirs = np.concatenate(counts), np.concatenate(gold)
   return {
     "links": "null",
     "predicted": int(ours.sum()),

@@ -133,11 +133,11 @@ def align(text, reference, beam):
   """
   c, r = len(text) // 2, len(reference) // 2
   # For each place of the reference the last word that it could be paired with.
-  wanted = np.full(r, -1, np.int64)
+  partner = np.full(r, -1, np.int64)
   for i in range(c):
     for j in range(r):
       if _matches(text, reference, i, j):
-        wanted[j] = i
+        partner[j] = i
   states = np.zeros((beam, 5), np.int64)
   used = np.zeros((beam, r), np.bool_)
   new_states = np.zeros((beam, 5), np.int64)
@@ -155,7 +155,7 @@ def align(text, reference, beam):
         kind = _matches(text, reference, i, j)
         if kind == 0 or used[number, j]:
           continue
-        skip = skip and wanted[j] > i
+        skip = skip and partner[j] > i
         state[:] = states[number]
         marks[:] = used[number]
         marks[j] = True
@@ -197,7 +197,7 @@ def _kernel(
   low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
   first, parameters, beam, out,
 ):  # fmt: skip
-  found = np.zeros(5, np.float64)
+  counts = np.zeros(5, np.float64)
   for group in range(low, high):
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
@@ -207,12 +207,12 @@ def _kernel(
       best = -1.0
       for index in range(begin, end):
         reference = ref_flat[ref_offsets[index] : ref_offsets[index + 1]]
-        found[0], found[1], found[2] = align(text, reference, beam)
-        found[3], found[4] = len(text) // 2, len(reference) // 2
-        value = _sentence_score(found, parameters)
+        counts[0], counts[1], counts[2] = align(text, reference, beam)
+        counts[3], counts[4] = len(text) // 2, len(reference) // 2
+        value = _sentence_score(counts, parameters)
         if value > best:
           best = value
-          out[row] = found
+          out[row] = counts
 
 
 def statistics(
@@ -271,7 +271,7 @@ def metric(*, version: str = "1.5") -> base.Metric:
   """Returns METEOR with the parameters of a version.
 
   Raises:
-    InputError: if there is no such version.
+    InputError: for an unknown version.
   """
   if version not in VERSIONS:
     known = ", ".join(VERSIONS)

@@ -47,14 +47,14 @@ def _information(flat, offsets, order):
     return out
   grams = base.allocate_trie(len(flat) * order)
   base.reset_trie(grams, len(flat) * order)
+  keys, nodes, _, counts, state = grams
   for row in range(len(offsets) - 1):
     for position in range(offsets[row], offsets[row + 1]):
       node = np.int32(0)
       for index in range(position, min(position + order, offsets[row + 1])):
         node = base.find_or_add_child(grams, node, flat[index])
-        grams.counts[node] += 1
-  keys, nodes, mask = grams.keys, grams.nodes, grams.state[1]
-  counts = grams.counts
+        counts[node] += 1
+  mask = state[1]
   counts[0] = len(flat)
   for row in range(len(offsets) - 1):
     for position in range(offsets[row], offsets[row + 1]):
@@ -86,8 +86,7 @@ def _kernel(
   order = information.shape[1]
   most = base.largest_group(ref_offsets, first, low, high, sentences)
   grams = base.allocate_trie(most * order)
-  keys, nodes, state = grams.keys, grams.nodes, grams.state
-  limits, counts = grams.limits, grams.counts
+  keys, nodes, limits, counts, state = grams
   weights = np.zeros(most * order + 1, np.float64)
   for group in range(low, high):
     begin = first[sentences[group]]

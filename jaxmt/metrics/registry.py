@@ -47,19 +47,19 @@ def parts(name: str) -> list[tuple[float, base.Metric]]:
     InputError: for a metric that does not exist, or a weight that is none.
   """
   pieces = [piece.partition(":") for piece in name.split(",")]
-  found = []
-  for own, colon, text in pieces:
-    if own not in METRICS:
+  metrics = []
+  for metric, colon, text in pieces:
+    if metric not in METRICS:
       known = ", ".join(sorted(METRICS))
-      raise InputError(f"no metric '{own}'; there are: {known}")
+      raise InputError(f"no metric '{metric}'; there are: {known}")
     try:
       weight = float(text) if colon else 1.0 / len(pieces)
     except ValueError:
       weight = math.nan
     if not math.isfinite(weight):
       raise InputError(f"metric '{name}': '{text}' is not a weight")
-    found.append((weight, METRICS[own]))
-  return found
+    metrics.append((weight, METRICS[metric]))
+  return metrics
 
 
 @functools.cache
@@ -68,10 +68,10 @@ def find(name: str) -> base.Metric:
 
   In sums, sentences are scored by BLEU+1 where the name says `bleu`.
   """
-  found = parts(name)
-  if len(found) == 1 and ":" not in name:
-    return found[0][1]
+  metrics = parts(name)
+  if len(metrics) == 1 and ":" not in name:
+    return metrics[0][1]
   plus_one = METRICS["bleu+1"]
   return weighted.make_metric(
-    name, [(w, plus_one if m.name == "bleu" else m) for w, m in found]
+    name, [(w, plus_one if m.name == "bleu" else m) for w, m in metrics]
   )

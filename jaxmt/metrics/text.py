@@ -345,9 +345,9 @@ def encode_references(
   Raises:
     ValueError: if a sentence has no reference.
   """
-  kept = [[line for line in row if line is not None] for row in references]
-  counts = np.array([len(row) for row in kept], np.int64)
-  lines = tokenizer([line for row in kept for line in row])
+  groups = [[line for line in row if line is not None] for row in references]
+  counts = np.array([len(row) for row in groups], np.int64)
+  lines = tokenizer([line for row in groups for line in row])
   table = stems = None
   if unit == base.CHARACTER:
     tokens = code_points(lines)
@@ -359,6 +359,29 @@ def encode_references(
   return EncodedReferences(
     references=base.make_references(tokens, counts), table=table, stems=stems
   )
+
+
+# (lines, the sentence of each) -> statistics `[N, S]`
+Measure = Callable[[Lines, np.ndarray], np.ndarray]
+
+
+def make_measure(references: ReferenceLines, metric: base.Metric) -> Measure:
+  """Returns the statistics of a metric as a function of translations.
+
+  References are read here, once for all that is measured.
+
+  Args:
+    references: for each of B sentences its references, tokenised like the
+      translations.
+    metric: whose statistics.
+  """
+  known = encode_references(references, unit=metric.unit)
+  prepared = metric.prepare(known.references)
+
+  def measure(lines: Lines, sentence: np.ndarray) -> np.ndarray:
+    return metric.statistics(prepared, known.encode(lines), sentence)
+
+  return measure
 
 
 def code_points(lines: Lines) -> Ragged:

@@ -80,18 +80,18 @@ def initialize(
   )
 
 
-def _cache_folder(given: str | None) -> str | None:
+def _cache_folder(chosen: str | None) -> str | None:
   """The folder of compiled programs, None for none."""
-  if given is None:
-    given = jax.config.values["jax_compilation_cache_dir"]
-  if given == "":
+  if chosen is None:
+    chosen = jax.config.values["jax_compilation_cache_dir"]
+  if chosen == "":
     return None
-  if given is None:
+  if chosen is None:
     folder = kernel_cache.cache_folder("compiled")
   else:
-    folder = kernel_cache.private_folder(given)
+    folder = kernel_cache.private_folder(chosen)
     if folder is None:
-      progress.say(f"{given}: others can write here, no cache of programs")
+      progress.say(f"{chosen}: others can write here, no cache of programs")
   return None if folder is None else str(folder)
 
 
@@ -102,14 +102,14 @@ def make_mesh(devices: int = 0) -> Mesh:
     ValueError: if there are not that many, or if several processes run and
       not all of their devices are asked for.
   """
-  there = jax.devices()
-  count = devices or len(there)
-  if not 0 < count <= len(there):
-    raise ValueError(f"{devices} devices wanted, there are {len(there)}")
-  if jax.process_count() > 1 and count != len(there):
+  devices_here = jax.devices()
+  count = devices or len(devices_here)
+  if not 0 < count <= len(devices_here):
+    raise ValueError(f"{devices} devices wanted, there are {len(devices_here)}")
+  if jax.process_count() > 1 and count != len(devices_here):
     raise ValueError("several processes: every device takes part")
   return jax.make_mesh(
-    (count,), (DATA,), axis_types=(AxisType.Auto,), devices=there[:count]
+    (count,), (DATA,), axis_types=(AxisType.Auto,), devices=devices_here[:count]
   )
 
 

@@ -21,16 +21,16 @@ def direct_imports(path: pathlib.Path) -> tuple[str, ...]:
   Read from the text, so imports inside functions count too. Importing a module
   counts as importing its packages as well.
   """
-  found = set()
+  names = set()
   for node in _statements(ast.parse(path.read_bytes())):
     if isinstance(node, ast.Import):
-      found.update(alias.name for alias in node.names)
+      names.update(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-      found.add(node.module)
-      found.update(f"{node.module}.{alias.name}" for alias in node.names)
+      names.add(node.module)
+      names.update(f"{node.module}.{alias.name}" for alias in node.names)
   with_packages = {
     ".".join(name.split(".")[: depth + 1])
-    for name in found
+    for name in names
     if name.split(".")[0] == "jaxmt"
     for depth in range(len(name.split(".")))
   }
@@ -81,10 +81,10 @@ def function_version(function: Callable) -> str:
 
 def versions() -> dict[str, str]:
   """Returns the versions of Python and of the packages results depend on."""
-  found = {"python": platform.python_version()}
+  numbers = {"python": platform.python_version()}
   for name in _RECORDED:
-    found[name] = importlib.metadata.version(name)
-  return found
+    numbers[name] = importlib.metadata.version(name)
+  return numbers
 
 
 def commit() -> dict[str, str | bool | None]:

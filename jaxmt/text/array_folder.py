@@ -389,9 +389,9 @@ def open_folder(path: str, *, verify: bool) -> Folder:
     file = folder / name
     if not file.is_file():
       raise InputError("missing", path=str(file))
-    found = file.stat().st_size
-    if found != size:
-      raise InputError(f"has {found} bytes, not {size}", path=str(file))
+    actual = file.stat().st_size
+    if actual != size:
+      raise InputError(f"has {actual} bytes, not {size}", path=str(file))
   if verify:
     sums = _checksums(folder, list(entries))
     for name, value in zip(entries, sums, strict=True):

@@ -189,6 +189,6 @@ def filter_pairs(
   return np.flatnonzero(stays), report
 
 
-def select_lines(lines: Sequence[str], kept: np.ndarray) -> list[str]:
-  """Returns the lines at the indices `kept`."""
-  return [lines[number] for number in kept.tolist()]
+def select_lines(lines: Sequence[str], rows: np.ndarray) -> list[str]:
+  """Returns the lines at the indices `rows`."""
+  return [lines[number] for number in rows.tolist()]

@@ -62,8 +62,8 @@ def cache_folder(name: str) -> pathlib.Path | None:
 @functools.cache
 def _kernel_folder() -> pathlib.Path | None:
   """Where kernels are kept: NUMBA_CACHE_DIR if given, else the user's cache."""
-  given = os.environ.get("NUMBA_CACHE_DIR")
-  return private_folder(given) if given else cache_folder("kernels")
+  folder = os.environ.get("NUMBA_CACHE_DIR")
+  return private_folder(folder) if folder else cache_folder("kernels")
 
 
 class _Locator(caching.UserProvidedCacheLocator):
@@ -184,8 +184,8 @@ def _read(path: pathlib.Path) -> tuple[bytes, bool, tuple[pathlib.Path, ...]]:
     names.add(module.decode())
     for member in re.findall(rb"\w+", members):
       names.add(f"{module.decode()}.{member.decode()}")
-  found = {_PACKAGE.joinpath(*name.split(".")[1:]) for name in names}
-  files = (place.with_suffix(".py") for place in sorted(found))
+  modules = {_PACKAGE.joinpath(*name.split(".")[1:]) for name in names}
+  files = (place.with_suffix(".py") for place in sorted(modules))
   return (
     hashlib.sha256(source).digest(),
     b"njit" in source,

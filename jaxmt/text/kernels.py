@@ -134,10 +134,10 @@ def by_falling_value(values, size):
 @njit
 def largest(values, size):
   """The largest of the first `size` values, -inf of none."""
-  found = -np.inf
+  best = -np.inf
   for place in range(size):
-    found = max(found, values[place])
-  return found
+    best = max(best, values[place])
+  return best
 
 
 @njit

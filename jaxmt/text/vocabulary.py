@@ -102,9 +102,9 @@ def build(
   order = np.array(by_word, np.int64)
   order = order[np.argsort(-counts[order], kind="stable")]
   order = order[counts[order] >= min_count]
-  kept = [tokens[number] for number in order.tolist()]
+  chosen = [tokens[number] for number in order.tolist()]
   return Vocabulary(
-    words=(*SPECIALS, *(word for word in kept if word not in SPECIALS))
+    words=(*SPECIALS, *(word for word in chosen if word not in SPECIALS))
   )
 
 

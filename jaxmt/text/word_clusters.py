@@ -153,11 +153,11 @@ def _enter(p, left, right, alive, loss, new):
     for j in range(i + 1, size):
       if alive[j] and j != new:
         loss[i, j] += _change(p, left, right, i, j, new)
-    own = _own_loss(p, left, right, i, new)
+    total = _own_loss(p, left, right, i, new)
     for k in range(size):
       if alive[k] and k != i and k != new:
-        own += _change(p, left, right, i, new, k)
-    loss[min(i, new), max(i, new)] = own
+        total += _change(p, left, right, i, new, k)
+    loss[min(i, new), max(i, new)] = total
   alive[new] = True
 
 
@@ -272,15 +272,15 @@ def _paths(merged: np.ndarray, size: int) -> tuple[str, ...]:
   return tuple(paths)
 
 
-def to_lines(found: WordClusters) -> list[str]:
+def to_lines(clusters: WordClusters) -> list[str]:
   """Returns `path TAB word TAB count` lines, clusters together."""
   order = sorted(
-    range(len(found.words)),
-    key=lambda word: (found.paths[found.cluster[word]], word),
+    range(len(clusters.words)),
+    key=lambda word: (clusters.paths[clusters.cluster[word]], word),
   )
   return [
-    f"{found.paths[found.cluster[word]]}\t{found.words[word]}"
-    f"\t{found.counts[word]}"
+    f"{clusters.paths[clusters.cluster[word]]}\t{clusters.words[word]}"
+    f"\t{clusters.counts[word]}"
     for word in order
   ]
 

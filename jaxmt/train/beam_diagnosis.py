@@ -116,11 +116,14 @@ def changed(one: Contributions, other: Contributions) -> np.ndarray:
   out = np.zeros(len(one))
   for row in range(len(one)):
     sums: dict[int, int] = {}
-    for made, sign in ((one, 1), (other, -1)):
-      low, high = made.rules.offsets[row], made.rules.offsets[row + 1]
+    for contributions, sign in ((one, 1), (other, -1)):
+      low, high = (
+        contributions.rules.offsets[row],
+        contributions.rules.offsets[row + 1],
+      )
       for rule, units in zip(
-        made.rules.flat[low:high].tolist(),
-        made.units[low:high].tolist(),
+        contributions.rules.flat[low:high].tolist(),
+        contributions.units[low:high].tolist(),
         strict=True,
       ):
         sums[rule] = sums.get(rule, 0) + sign * units
@@ -136,14 +139,14 @@ def record(columns: Callable[[str], np.ndarray]) -> dict[str, Any]:
   """
   plain = np.array([columns(f"plain {name}").sum() for name in BINS])
   ranks = np.array([columns(f"rank {name}").sum() for name in BINS])
-  loss, near = columns("beam loss"), columns("near")
+  loss, admissible = columns("beam loss"), columns("near")
   searched_again = columns("diagnosed") > 0
   mass = float(columns("diagnosed").sum())
   moved = float(columns("changed").sum())
-  known, listed = ~np.isnan(loss), ~np.isnan(near)
+  known, listed = ~np.isnan(loss), ~np.isnan(admissible)
   return {
     "beam_loss": round(float(loss[known].mean()), 6) if known.any() else None,
-    "near_share": round(float(near[listed].mean()), 6)
+    "near_share": round(float(admissible[listed].mean()), 6)
     if listed.any()
     else None,
     "ranks": _histogram(ranks),

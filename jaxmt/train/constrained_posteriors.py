@@ -95,23 +95,23 @@ def constrained_posteriors(
     forest, size=size, seed=_SEED, scores=scale * scores, strings=strings
   )
   sentence = drawn.sentence
-  near = derivation_losses.admissible(
+  admissible = derivation_losses.admissible(
     drawn.words, references, sentence, share=limit
   )
-  near &= ~free[sentence]
-  left = np.bincount(sentence, near, minlength=batch)
+  admissible &= ~free[sentence]
+  left = np.bincount(sentence, admissible, minlength=batch)
   share[~free] = left[~free] / size
   # Every draw that is left weighs the same.
   bound = ~free[_edge_sentences(forest)]
   weights[bound] = 0.0
-  each = np.where(near, 1.0 / np.maximum(left, 1.0)[sentence], 0.0)
+  each = np.where(admissible, 1.0 / np.maximum(left, 1.0)[sentence], 0.0)
   spread = np.repeat(each, drawn.edges.lengths)
   weights += np.bincount(drawn.edges.flat, spread, minlength=forest.num_edges)
   # The best of them.
-  value = np.where(near, sum_values(drawn.edges, scores), -np.inf)
+  value = np.where(admissible, sum_values(drawn.edges, scores), -np.inf)
   order = np.lexsort((np.arange(len(value)), -value, sentence))
   rows, first = np.unique(sentence[order], return_index=True)
-  some = near[order[first]]
+  some = admissible[order[first]]
   best[rows[some]] = order[first][some]
   lengths = np.zeros(batch, np.int64)
   chosen = ragged.select(drawn.edges, best[best >= 0])

@@ -66,7 +66,7 @@ def _contributions(node_offsets, edge_offsets, rule, weights, size, copy_rule):
   offsets = np.zeros(len(node_offsets), np.int64)
   filled = 0
   for row in range(len(node_offsets) - 1):
-    found = 0
+    count = 0
     low = edge_offsets[node_offsets[row]]
     for edge in range(low, edge_offsets[node_offsets[row + 1]]):
       which = rule[edge]
@@ -75,11 +75,11 @@ def _contributions(node_offsets, edge_offsets, rule, weights, size, copy_rule):
       if which > size:
         which = copy_rule
       if sums[which] == 0.0:
-        touched[found] = which
-        found += 1
+        touched[count] = which
+        count += 1
       sums[which] += weights[edge]
-    touched[:found].sort()
-    for item in range(found):
+    touched[:count].sort()
+    for item in range(count):
       which = touched[item]
       value = np.int64(np.rint(sums[which] * COUNT_UNIT))
       sums[which] = 0.0
@@ -107,20 +107,25 @@ def from_provenance(
   )
 
 
-def scaled(made: Contributions, totals: np.ndarray) -> Contributions:
+def scaled(contributions: Contributions, totals: np.ndarray) -> Contributions:
   """Rescales each sentence's counts to sum to about `totals`, float64 `[B]`."""
-  row = np.repeat(np.arange(len(made)), made.rules.lengths)
-  sums = np.bincount(row, made.units / COUNT_UNIT, minlength=len(made))
-  factor = np.divide(totals, sums, out=np.zeros(len(made)), where=sums > 0)
-  units = np.rint(made.units * factor[row]).astype(np.int64)
-  return Contributions(rules=made.rules, units=units)
+  row = np.repeat(np.arange(len(contributions)), contributions.rules.lengths)
+  sums = np.bincount(
+    row, contributions.units / COUNT_UNIT, minlength=len(contributions)
+  )
+  factor = np.divide(
+    totals, sums, out=np.zeros(len(contributions)), where=sums > 0
+  )
+  units = np.rint(contributions.units * factor[row]).astype(np.int64)
+  return Contributions(rules=contributions.rules, units=units)
 
 
-def masses(made: Contributions) -> np.ndarray:
+def masses(contributions: Contributions) -> np.ndarray:
   """Returns how many rules each sentence counts in all, float64 `[B]`."""
-  sums = ragged.row_offsets(made.units)
+  sums = ragged.row_offsets(contributions.units)
   return (
-    sums[made.rules.offsets[1:]] - sums[made.rules.offsets[:-1]]
+    sums[contributions.rules.offsets[1:]]
+    - sums[contributions.rules.offsets[:-1]]
   ) / COUNT_UNIT
 
 
@@ -140,9 +145,9 @@ def concatenate(parts: Iterable[Contributions]) -> Contributions:
   )
 
 
-def add(total: np.ndarray, made: Contributions) -> None:
+def add(total: np.ndarray, contributions: Contributions) -> None:
   """Adds to the counts of all rules, int64 `[R]`, in place."""
-  _add(total, made.rules.flat, made.units)
+  _add(total, contributions.rules.flat, contributions.units)
 
 
 @njit
@@ -151,44 +156,53 @@ def _add(total, rules, units):
     total[rules[item]] += units[item]
 
 
-def rows(made: Contributions, start: int, stop: int) -> Contributions:
+def rows(contributions: Contributions, start: int, stop: int) -> Contributions:
   """Returns sentences `start` to `stop`."""
-  offsets = made.rules.offsets[start : stop + 1]
+  offsets = contributions.rules.offsets[start : stop + 1]
   part = slice(offsets[0], offsets[-1])
   return Contributions(
-    rules=Ragged(flat=made.rules.flat[part], offsets=offsets - offsets[0]),
-    units=made.units[part],
+    rules=Ragged(
+      flat=contributions.rules.flat[part], offsets=offsets - offsets[0]
+    ),
+    units=contributions.units[part],
   )
 
 
 def replace(
-  made: Contributions, sentences: np.ndarray, others: Contributions
+  contributions: Contributions, sentences: np.ndarray, others: Contributions
 ) -> Contributions:
   """Puts the rows of `others` in the place of some sentences', int `[n]`."""
-  both = concatenate([made, others])
-  order = np.arange(len(made))
-  order[sentences] = len(made) + np.arange(len(sentences))
+  both = concatenate([contributions, others])
+  order = np.arange(len(contributions))
+  order[sentences] = len(contributions) + np.arange(len(sentences))
   return select(both, order)
 
 
-def select(made: Contributions, sentences: np.ndarray) -> Contributions:
+def select(
+  contributions: Contributions, sentences: np.ndarray
+) -> Contributions:
   """Returns the rows of some sentences, int `[n]`, in their order."""
-  place = Ragged(flat=np.arange(len(made.units)), offsets=made.rules.offsets)
+  place = Ragged(
+    flat=np.arange(len(contributions.units)),
+    offsets=contributions.rules.offsets,
+  )
   taken = ragged.select(place, sentences)
   return Contributions(
-    rules=Ragged(flat=made.rules.flat[taken.flat], offsets=taken.offsets),
-    units=made.units[taken.flat],
+    rules=Ragged(
+      flat=contributions.rules.flat[taken.flat], offsets=taken.offsets
+    ),
+    units=contributions.units[taken.flat],
   )
 
 
-def summed(made: Contributions) -> Contributions:
+def summed(contributions: Contributions) -> Contributions:
   """Returns all sentences as one row."""
-  found, place = np.unique(made.rules.flat, return_inverse=True)
-  units = np.zeros(len(found), np.int64)
-  _add(units, place, made.units)
+  rules, place = np.unique(contributions.rules.flat, return_inverse=True)
+  units = np.zeros(len(rules), np.int64)
+  _add(units, place, contributions.units)
   return Contributions(
     rules=Ragged(
-      flat=found.astype(np.int32), offsets=np.array([0, len(found)])
+      flat=rules.astype(np.int32), offsets=np.array([0, len(rules)])
     ),
     units=units,
   )

@@ -137,7 +137,7 @@ def goodness(name: str) -> Goodness:
       (section IV-C-7).
 
   Raises:
-    ValueError: if there is no such metric, or if it looks at characters.
+    ValueError: for an unknown metric, or one of characters.
   """
   if name == "bleu":
     return _bleu_goodness

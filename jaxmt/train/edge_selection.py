@@ -123,7 +123,7 @@ def select(
     exact -= _loss(forest, paths, strings, references, sentence, config)
     scores[edges] += exact - best.through[edges]
     best.through[edges] = exact
-  near = derivation_losses.admissible(
+  admissible = derivation_losses.admissible(
     strings, references, sentence, share=config.constraint
   )
   return _weighed(
@@ -134,7 +134,7 @@ def select(
     config,
     scores,
     best,
-    (edges, sentence, near),
+    (edges, sentence, admissible),
   )
 
 
@@ -148,7 +148,7 @@ def select_all(
   scores = forest.score.astype(np.float64)
   best = viterbi(forest, scores)
   edges, sentence = root_edges(forest)
-  near = np.ones(len(edges), np.bool_)
+  admissible = np.ones(len(edges), np.bool_)
   return _weighed(
     model,
     source,
@@ -157,42 +157,42 @@ def select_all(
     config,
     scores,
     best,
-    (edges, sentence, near),
+    (edges, sentence, admissible),
   )
 
 
 def _weighed(
   model, source, forest, references, config, scores, best, roots
 ) -> Selection:
-  edges, sentence, near = roots
+  edges, sentence, admissible = roots
   batch = len(forest)
   nearest = _argmax(best.through[edges], sentence, batch)
-  allowed = np.where(near, best.through[edges], -np.inf)
+  allowed = np.where(admissible, best.through[edges], -np.inf)
   top = _argmax(allowed, sentence, batch)
   paths = _rows_of(forest, best, edges, top)
   augmented = np.full(batch, np.nan)
   augmented[top >= 0] = best.through[edges[top[top >= 0]]]
-  there = top >= 0
+  counted = top >= 0
   weights = np.zeros(forest.num_edges)
   share = np.full(batch, np.nan)
   if config.counts == "forest":
     weights, share, paths, augmented = _forest_weights(
       model, source, forest, references, config, scores, (paths, augmented)
     )
-    there = paths.lengths > 0
+    counted = paths.lengths > 0
   elif config.counts == "nbest":
     scores = scores.copy()
-    scores[edges[~near]] = -np.inf
-    weights, there = _nbest_weights(
+    scores[edges[~admissible]] = -np.inf
+    weights, counted = _nbest_weights(
       model, source, forest, references, config, scores
     )
-    there &= top >= 0
-    paths = _without(paths, ~there)
-    augmented[~there] = np.nan
+    counted &= top >= 0
+    paths = _without(paths, ~counted)
+    augmented[~counted] = np.nan
   else:
     weights[paths.flat] = 1.0  # a tree: no edge twice
   first = np.full(batch, np.nan)
-  first[there] = sum_values(ragged.select(paths, there), forest.score)
+  first[counted] = sum_values(ragged.select(paths, counted), forest.score)
   plain = viterbi(forest)
   last = forest.node_offsets[1:] - 1
   some = np.diff(forest.node_offsets) > 0
@@ -200,7 +200,7 @@ def _weighed(
   searched[some] = plain.score[last[some]]
   return Selection(
     weights=weights,
-    admissible=there,
+    admissible=counted,
     searched=searched,
     model=first,
     augmented=augmented,
@@ -237,7 +237,7 @@ def _forest_weights(
   if references is None:
     weights = marginals(forest, scores, scale=config.posterior_scale)
     return weights, np.ones(len(forest)), paths, augmented
-  found = constrained_posteriors(
+  posteriors = constrained_posteriors(
     forest,
     scores,
     translation_forest.edge_strings(model, source, forest),
@@ -246,13 +246,18 @@ def _forest_weights(
     scale=config.posterior_scale,
     size=config.samples,
   )
-  weights = found.weights
-  alone = (found.share == 0) & (paths.lengths > 0)
+  weights = posteriors.weights
+  alone = (posteriors.share == 0) & (paths.lengths > 0)
   weights[_without(paths, ~alone).flat] = 1.0
-  drawn = (paths.lengths == 0) & (found.best.lengths > 0)
+  drawn = (paths.lengths == 0) & (posteriors.best.lengths > 0)
   augmented = augmented.copy()
-  augmented[drawn] = sum_values(ragged.select(found.best, drawn), scores)
-  return weights, found.share, _either(paths, found.best, drawn), augmented
+  augmented[drawn] = sum_values(ragged.select(posteriors.best, drawn), scores)
+  return (
+    weights,
+    posteriors.share,
+    _either(paths, posteriors.best, drawn),
+    augmented,
+  )
 
 
 def _without(rows: Ragged, empty: np.ndarray) -> Ragged:
@@ -316,22 +321,22 @@ def best_listed(
     merit: of each derivation, `[D]`.
   """
   best = _argmax(merit, lists.sentence, len(forest))
-  there = best >= 0
-  paths = ragged.select(lists.edges, best[there])
+  listed = best >= 0
+  paths = ragged.select(lists.edges, best[listed])
   weights = np.zeros(forest.num_edges)
   weights[paths.flat] = 1.0
   lengths = np.zeros(len(forest), np.int64)
-  lengths[there] = paths.lengths
+  lengths[listed] = paths.lengths
   score = np.full(len(forest), np.nan)
-  score[there] = lists.score[best[there]]
+  score[listed] = lists.score[best[listed]]
   searched = np.full(len(forest), np.nan)
-  searched[there] = lists.score[lists.offsets[:-1][there]]
+  searched[listed] = lists.score[lists.offsets[:-1][listed]]
   rows = Ragged(
     flat=paths.flat.astype(np.int64), offsets=ragged.row_offsets(lengths)
   )
   return Selection(
     weights=weights,
-    admissible=there,
+    admissible=listed,
     searched=searched,
     model=score,
     augmented=score,
@@ -343,10 +348,10 @@ def best_listed(
 
 def _rows_of(forest: Forest, best: Viterbi, edges, places) -> Ragged:
   """Edges of the best derivations of root edges; no row where place is -1."""
-  there = places >= 0
-  paths, _ = best_derivations(forest, best, edges[places[there]])
+  exists = places >= 0
+  paths, _ = best_derivations(forest, best, edges[places[exists]])
   lengths = np.zeros(len(places), np.int64)
-  lengths[there] = paths.lengths
+  lengths[exists] = paths.lengths
   ends = ragged.row_offsets(lengths)
   return Ragged(flat=paths.flat.astype(np.int64), offsets=ends)
 
@@ -373,10 +378,10 @@ def _nbest_weights(model, source, forest, references, config, scores):
       exact -= _loss(
         forest, lists.edges, lists.words, references, sentence, config
       )
-    near = derivation_losses.admissible(
+    admissible = derivation_losses.admissible(
       lists.words, references, sentence, share=config.constraint
     )
-    exact[~near] = -np.inf
+    exact[~admissible] = -np.inf
   exact *= config.posterior_scale
   top = np.full(len(forest), -np.inf)
   np.maximum.at(top, sentence, exact)

@@ -107,27 +107,29 @@ def ranks_in(
         cell = cells.get((place, *span, category))
         if cell is None:
           continue
-        there = result.beams.score[cell]
-        there = there[there > -1e29]
-        if len(there):
-          rank[node] = 1 + int(np.sum(there > scores[node] + tolerance))
-          competing[node] = len(there)
-          gap[node] = there.max() - scores[node]
+        scores_of_cell = result.beams.score[cell]
+        scores_of_cell = scores_of_cell[scores_of_cell > -1e29]
+        if len(scores_of_cell):
+          rank[node] = 1 + int(
+            np.sum(scores_of_cell > scores[node] + tolerance)
+          )
+          competing[node] = len(scores_of_cell)
+          gap[node] = scores_of_cell.max() - scores[node]
   found = (rank <= competing) & (gap >= -tolerance)
   return Ranks(rank=rank, competing=competing, gap=gap, found=found)
 
 
 def cells_by_span(result: Result) -> dict[tuple[int, int, int, int], int]:
   """Chart cells by (sentence, begin, end, category)."""
-  found = result.matches
+  matches = result.matches
   keys = zip(
-    found.sentence.tolist(),
-    found.begin.tolist(),
-    found.end.tolist(),
-    found.category.tolist(),
+    matches.sentence.tolist(),
+    matches.begin.tolist(),
+    matches.end.tolist(),
+    matches.category.tolist(),
     strict=True,
   )
-  return dict(zip(keys, found.place.tolist(), strict=True))
+  return dict(zip(keys, matches.place.tolist(), strict=True))
 
 
 def story(

@@ -286,20 +286,20 @@ def pruning_errors(
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   absent, number, hits, sure = 0, 0, 0.0, 0
   for batch in model.forests(aligner, source, target, gold.lines):
-    own = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
+    pairs = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
     spans = gold_spans.samples(
-      own.possible, np.asarray(batch.matrices.posterior)
+      pairs.possible, np.asarray(batch.matrices.posterior)
     )
     chart = pruning.prune(batch.matrices, len(batch.lines), aligner.pruner)
     missing, total = pruning.missing_share(chart, spans)
     absent, number = absent + missing, number + total
     counts = terminals.statistics(
-      batch.parsed, aligner.rules, own.sure, own.possible
+      batch.parsed, aligner.rules, pairs.sure, pairs.possible
     )
     forest = batch.parsed.forest
     best = hypergraph.viterbi(forest, counts[batch.rows, 2])
     hits += float(best.score[forest.roots].sum())
-    sure += len(own.sure.flat)
+    sure += len(pairs.sure.flat)
   recall = hits / max(sure, 1)
   return {
     "per": absent / max(number, 1),
@@ -363,9 +363,11 @@ def gold_forests(
   parts, tables, counts, rows, listed, sure = [], [], [], [], [], []
   base = 0
   for batch in model.forests(aligner, source, target, gold.lines):
-    own = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
+    pairs = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
     parsed = batch.parsed
-    right = terminals.statistics(parsed, aligner.rules, own.sure, own.possible)
+    right = terminals.statistics(
+      parsed, aligner.rules, pairs.sure, pairs.possible
+    )
     words = source.lengths[batch.lines] + target.lengths[batch.lines]
     most = np.ceil(config.density * words / 2).astype(np.int64)
     scores = batch.scores(aligner.weights)
@@ -382,7 +384,7 @@ def gold_forests(
     tables.append(batch.table[used])
     counts.append(right[used])
     listed.append(_row_links(parsed, aligner.rules, used))
-    sure.append(own.sure.lengths)
+    sure.append(pairs.sure.lengths)
   return GoldForests(
     forest=hypergraph.concatenate(parts),
     rows=np.concatenate(rows).astype(np.int32),
@@ -400,10 +402,10 @@ def _bare(forest: Forest) -> Forest:
 
 def _row_links(parsed, table: RuleTable, used: np.ndarray) -> Ragged:
   """Links of some rows; rows beyond the terminals have none."""
-  own = terminals.links(parsed, table)
-  last = own.offsets[-1]
+  links = terminals.links(parsed, table)
+  last = links.offsets[-1]
   padded = Ragged(
-    flat=own.flat, offsets=np.append(own.offsets, [last, last, last])
+    flat=links.flat, offsets=np.append(links.offsets, [last, last, last])
   )
   return ragged.select(padded, used)
 
@@ -427,21 +429,21 @@ def _candidates(data: GoldForests, weights: np.ndarray, size: int):
     counts[low:high] = np.add.reduceat(data.statistics[part], cuts, axis=0)
   counts[:, 1] = data.sure[sentence]
   names = [name.replace(" ", "_") for name in FEATURES]
-  found = candidate_lists.from_dense(
+  candidates = candidate_lists.from_dense(
     sentence, _lines(data, rows, lists.edges.offsets), dense, names
   )
   statistics = {name: counts for name in METRICS}
   return dataclasses.replace(
-    found, sentences=len(data.forest), statistics=statistics
+    candidates, sentences=len(data.forest), statistics=statistics
   )
 
 
 def _lines(data: GoldForests, rows, offsets) -> list[str]:
   """The links of each derivation as a Pharaoh line."""
-  own = ragged.select(data.links, rows)
-  ends = own.offsets[offsets]
+  links = ragged.select(data.links, rows)
+  ends = links.offsets[offsets]
   return links_lib.format_links(
-    links_lib.normalize(Ragged(flat=own.flat, offsets=ends))
+    links_lib.normalize(Ragged(flat=links.flat, offsets=ends))
   )
 
 
@@ -457,8 +459,8 @@ def _minimum_error(
   best = (_score(config.metric, data.counts(weights)), weights)
   sign = 1.0 if mert.find_metric(config.metric).higher_is_better else -1.0
   for number in range(config.passes):
-    found = _candidates(data, weights, config.kbest)
-    parts = [found] if pool is None else [pool, found]
+    candidates = _candidates(data, weights, config.kbest)
+    parts = [candidates] if pool is None else [pool, candidates]
     size = 0 if pool is None else len(pool)
     pool = make_pool(
       candidate_lists.concatenate(parts),
@@ -499,8 +501,8 @@ def _minimum_loss(
     l2=config.l2,
     initial=np.zeros(len(weights)),
   )
-  found = owlqn.minimise(evaluate, weights, l1=0.0, steps=config.steps)
-  return found[-1] if found else weights
+  iterates = owlqn.minimise(evaluate, weights, l1=0.0, steps=config.steps)
+  return iterates[-1] if iterates else weights
 
 
 _GROUP_EDGES = 1 << 18

@@ -44,9 +44,9 @@ from jaxmt.train.leave_one_out import HeldOut
 from jaxmt.train.shard_counting import (
   COLUMNS,
   Counted,
+  CountingWork,
   Shard,
   TrainingBitext,
-  Work,
 )
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.theta import scaled, theta_of, with_theta
@@ -160,7 +160,7 @@ def _iteration(
 ) -> tuple[np.ndarray, dict[str, Any]]:
   """Decodes, selects and counts; returns the new counts and the record."""
   model, resources = training.model, training.resources
-  work = Work(
+  work = CountingWork(
     model=model if theta is None else with_theta(model, theta),
     bitext=training.bitext,
     config=training.config,
@@ -307,29 +307,35 @@ def _extracted(model: Model, groups: Groups) -> bool:
   return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
 
 
-def _with_own(training: Training, work: Work, number: int) -> list[Shard]:
+def _with_own(
+  training: Training, work: CountingWork, number: int
+) -> list[Shard]:
   """Returns the shards with what their sentences gave to the counts in use."""
   provenance, previous = work.bitext.provenance, training.previous
   if work.held is None or provenance is None:
     return training.mine
   if number == 0 and previous is not None and work.held.kind == "counts":
-    given = [counts_lib.select(previous.own, s.rows) for s in training.mine]
+    contributions = [
+      counts_lib.select(previous.own, s.rows) for s in training.mine
+    ]
   elif number == 0 or work.held.kind == "singletons":
-    given = [
+    contributions = [
       counts_lib.from_provenance(provenance, shard.rows)
       for shard in training.mine
     ]
   else:
     entries = [training.entry(number - 1, shard) for shard in training.mine]
-    given = [shard_store.load(training.store, entry).made for entry in entries]
+    contributions = [
+      shard_store.load(training.store, entry).made for entry in entries
+    ]
   return [
     dataclasses.replace(shard, own=own)
-    for shard, own in zip(training.mine, given, strict=True)
+    for shard, own in zip(training.mine, contributions, strict=True)
   ]
 
 
 def _count_shards(
-  training: Training, shards: list[Shard], work: Work, number: int
+  training: Training, shards: list[Shard], work: CountingWork, number: int
 ) -> Iterator[Counted]:
   """Yields the counts of each shard in order, from the store if it has them."""
   store, resources = training.store, training.resources
@@ -366,7 +372,7 @@ def _drop_shards(training: Training, number: int) -> None:
       store.drop(training.entry(number, shard))
 
 
-def _reduce(counted, shards, work: Work, resources: Resources):
+def _reduce(counted, shards, work: CountingWork, resources: Resources):
   """Sums counts `[R]`; collects the values of all sentences, `[N, V + 2]`."""
   sums = np.zeros(len(work.model.table), np.int64)
   values = np.zeros((len(work.bitext), len(COLUMNS) + 2))

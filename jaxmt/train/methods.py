@@ -39,7 +39,12 @@ from jaxmt.train import (
 )
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.edge_selection import Selection
-from jaxmt.train.shard_counting import Counted, Shard, TrainingBitext, Work
+from jaxmt.train.shard_counting import (
+  Counted,
+  CountingWork,
+  Shard,
+  TrainingBitext,
+)
 from jaxmt.train.theta import theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import Learned, PreviousEpoch, RunOptions
@@ -194,7 +199,7 @@ def loss_augmentation(config: ThetaConfig) -> Augmentation | None:
 def count_forced(
   shard: Shard,
   *,
-  work: Work,
+  work: CountingWork,
   parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
 ) -> Counted:
@@ -225,7 +230,7 @@ def count_forced(
   return shard_counting.gather(counted, per_sentence=work.per_sentence)
 
 
-def _force(work: Work, rows, own, rules, excluded) -> Counted:
+def _force(work: CountingWork, rows, own, rules, excluded) -> Counted:
   """Forces the references of a batch and counts what is selected."""
   source = select_source(work.bitext.source, rows)
   reached = force.force(

@@ -32,7 +32,7 @@ from jaxmt.models.recursive_recurrent import RecursiveNet
 from jaxmt.models.word_vectors import WordVectors
 from jaxmt.text import ragged
 from jaxmt.train import recursive_lists
-from jaxmt.train.scorer_training import Text
+from jaxmt.train.scorer_training import TrainingText
 
 EMBEDDINGS = ("both", "sparse", "recurrent")
 _LOG_SCALE = 30.0  # what translation scores are divided by
@@ -118,7 +118,9 @@ class Forced:
   reached: int
 
 
-def force_text(model: Model, training: Text, *, threads: int = 1) -> Forced:
+def force_text(
+  model: Model, training: TrainingText, *, threads: int = 1
+) -> Forced:
   """Forces a text's first references with a model without a network."""
   lines = [next(filter(None, one), "") for one in training.references]
   source = models.make_source(model, list(training.lines))

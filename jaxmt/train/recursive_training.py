@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from jaxmt.decode import decoding, derivation
+from jaxmt.decode import decoding, derivation, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.model import Model
@@ -36,7 +36,7 @@ from jaxmt.text import ragged
 from jaxmt.train import recursive_lists, recursive_start
 from jaxmt.train.recursive_lists import CandidateTrees
 from jaxmt.train.recursive_start import RecursiveOptions
-from jaxmt.train.scorer_training import Text, text_bleu
+from jaxmt.train.scorer_training import TrainingText, text_bleu
 
 ARRAYS = ("leaves", "encoder", "output")  # what is learned
 
@@ -93,11 +93,11 @@ class Trained:
 
 def train(
   model: Model,
-  training: Text,
+  training: TrainingText,
   options: RecursiveOptions,
   *,
   config: DecodeConfig,
-  development: Text | None = None,
+  development: TrainingText | None = None,
   vectors: tuple[tuple[WordVectors, ...], tuple[WordVectors, ...]] = ((), ()),
   store: Any = None,
   on_round: Callable[[Mapping[str, Any]], None] = lambda record: None,
@@ -165,7 +165,7 @@ def _translations(model: Model, parts) -> list[str]:
   for part in parts:
     best = part.best()
     words = derivation.read_off(model, best).words
-    spelled = derivation.strings(model, part.source, words)
+    spelled = translation_forest.spell(model, part.source, words)
     lines |= dict(zip(part.rows.tolist(), spelled, strict=True))
   return [lines[row] for row in sorted(lines)]
 

@@ -88,8 +88,8 @@ def _nearest(model, source, lines, config):
   ):
     for result in results:
       grown = beam_forest.extract(model, result)
-      some, strings, there = _best_edges(model, result, grown)
-      rows = result.rows[there]
+      some, strings, exists = _best_edges(model, result, grown)
+      rows = result.rows[exists]
       chosen = ragged.select(references, rows)
       distance[rows] = derivation_losses.edit_distances(
         strings, chosen, np.arange(len(rows))
@@ -97,9 +97,9 @@ def _nearest(model, source, lines, config):
       order[rows] = size + np.arange(len(rows))
       size += len(rows)
       parts.append(translation_forest.derivations(grown, some))
-  there = order >= 0
-  nodes = derivation_rows.in_order(parts, order[there], arity=model.arity)
-  return nodes, there, distance
+  exists = order >= 0
+  nodes = derivation_rows.in_order(parts, order[exists], arity=model.arity)
+  return nodes, exists, distance
 
 
 def _best_edges(model: Model, result: Result, grown: Forest):
@@ -107,8 +107,8 @@ def _best_edges(model: Model, result: Result, grown: Forest):
   scores = grown.edges.augmented
   scores = grown.score if scores is None else scores
   best = viterbi(grown, scores)
-  there = np.flatnonzero(np.diff(grown.node_offsets) > 0)
-  roots = best.back[grown.node_offsets[there + 1] - 1]
+  filled = np.flatnonzero(np.diff(grown.node_offsets) > 0)
+  roots = best.back[grown.node_offsets[filled + 1] - 1]
   edges, strings = best_derivations(
     grown,
     best,
@@ -117,12 +117,12 @@ def _best_edges(model: Model, result: Result, grown: Forest):
   )
   total = np.array([grown.score[row].sum() for row in _rows(edges)])
   lists = DerivationLists(
-    offsets=np.arange(len(there) + 1),
+    offsets=np.arange(len(filled) + 1),
     score=total,
     edges=edges,
     words=strings,
   )
-  return lists, strings, there
+  return lists, strings, filled
 
 
 def _rows(edges: Ragged):

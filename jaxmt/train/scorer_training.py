@@ -84,7 +84,7 @@ class ScorerOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Text:
+class TrainingText:
   """Sentences to translate, with references.
 
   Attributes:
@@ -136,7 +136,7 @@ def forest_losses() -> list[str]:
   ]
 
 
-def start_model(model: Model, training: Text, options: ScorerOptions):
+def start_model(model: Model, training: TrainingText, options: ScorerOptions):
   """Returns an untrained network with the words of rules and sentences."""
   count = max(options.min_count, 1)
   sides = {}
@@ -169,11 +169,11 @@ def start_model(model: Model, training: Text, options: ScorerOptions):
 
 def train(
   model: Model,
-  training: Text,
+  training: TrainingText,
   options: ScorerOptions,
   *,
   config: DecodeConfig,
-  development: Text | None = None,
+  development: TrainingText | None = None,
   store: Any = None,
   on_round: Callable[[Mapping[str, Any]], None] = lambda record: None,
 ) -> Trained:
@@ -218,20 +218,20 @@ def train(
   return Trained(scorer=state["best"], history=tuple(history))
 
 
-def _decode(model, scorer, weights, given: Text, config, options):
+def _decode(model, scorer, weights, text: TrainingText, config, options):
   """The best translations and forests of a text."""
   scored = dataclasses.replace(
     model, local=(*model.local, *scorer.features()), templates=None
   )
   decode = kbest_decoder.make_decode(
     models.with_templates(scored, None),
-    given.lines,
+    text.lines,
     config=config,
     size=1,
-    spans=given.spans,
+    spans=text.spans,
     density=options.density,
   )
-  return decode(weights, np.arange(len(given.lines)))
+  return decode(weights, np.arange(len(text.lines)))
 
 
 def _bleu(lists: CandidateLists, references: text.ReferenceLines) -> float:
@@ -288,14 +288,14 @@ def edge_inputs(
   cuts = forest.edge_offsets[forest.node_offsets]
   sentence = np.repeat(np.arange(len(forest)), np.diff(cuts))
   rule = np.asarray(forest.edges.rule, np.int64)
-  own = (rule >= 0) & (rule < len(model.table))
-  own[own] = model.table.kind[rule[own]] != Kind.GLUE
-  keys = sentence[own] * (len(model.table) + 1) + rule[own]
+  scored = (rule >= 0) & (rule < len(model.table))
+  scored[scored] = model.table.kind[rule[scored]] != Kind.GLUE
+  keys = sentence[scored] * (len(model.table) + 1) + rule[scored]
   pairs, place = np.unique(keys, return_inverse=True)
   row, used = np.divmod(pairs, len(model.table) + 1)
   source, target = rule_scores.rule_words(scorer, model.table, used)
   pair = np.full(len(rule), -1, np.int64)
-  pair[own] = place
+  pair[scored] = place
   return EdgeInputs(
     source=source,
     target=target,
@@ -323,10 +323,10 @@ def forest_inputs(
   every = spelled.features @ np.array(
     [spelled.weights[name] for name in spelled.names]
   )
-  own = np.append(_pair_scores(scorer, inputs), 0.0)[inputs.pair]
+  pair_scores = np.append(_pair_scores(scorer, inputs), 0.0)[inputs.pair]
   data = forest_data.linear_data(
     forest_ngrams.split(pool),
-    np.stack([every - own, inputs.pair], axis=1),
+    np.stack([every - pair_scores, inputs.pair], axis=1),
     scores=every,
     references=pool.references,
   )
@@ -421,7 +421,7 @@ def _rounded(rows: np.ndarray) -> np.ndarray:
   return np.pad(rows, [(0, more), *[(0, 0)] * (rows.ndim - 1)])
 
 
-def _improve(model, scorer, pool, training: Text, options, number):
+def _improve(model, scorer, pool, training: TrainingText, options, number):
   """The network after gradient steps on forests, and the mean loss."""
   data, inputs = forest_inputs(model, scorer, pool, training.lines)
   groups = forest_loss.group_sentences(

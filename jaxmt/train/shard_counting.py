@@ -191,7 +191,7 @@ def search_config(config: ThetaConfig) -> SearchConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Work:
+class CountingWork:
   """What all shards of an iteration share.
 
   Attributes:
@@ -214,7 +214,7 @@ class Work:
 
 
 def prepare(
-  work: Work, parts: list[np.ndarray], own: list[Contributions] | None
+  work: CountingWork, parts: list[np.ndarray], own: list[Contributions] | None
 ) -> Prepared:
   """Matches batches, one for each device, and holds their own counts out."""
   prepared = decoder.prepare(
@@ -233,7 +233,7 @@ def prepare(
 
 
 def inputs(
-  work: Work, parts: list[np.ndarray], prepared: Prepared
+  work: CountingWork, parts: list[np.ndarray], prepared: Prepared
 ) -> tuple[AugmentInputs, ...] | None:
   """Returns a search's inputs from the references; None for a plain one."""
   if work.method.search(work.config) is None:
@@ -243,7 +243,7 @@ def inputs(
 
 
 def run(
-  work: Work,
+  work: CountingWork,
   parts: list[np.ndarray],
   prepared: Prepared,
   *,
@@ -271,13 +271,13 @@ def run(
   return decoder.results(parts, prepared, beams)
 
 
-def _reduced(work: Work) -> Work:
+def _reduced(work: CountingWork) -> CountingWork:
   """Returns the work without the beam loss."""
   config = dataclasses.replace(work.config, alpha1=0.0)
   return dataclasses.replace(work, config=config)
 
 
-def _reduced_searches(work: Work) -> tuple[Augmentation, Augmentation]:
+def _reduced_searches(work: CountingWork) -> tuple[Augmentation, Augmentation]:
   """Returns the search without the beam loss, and the one without any.
 
   Both are the same program as the search with losses.
@@ -290,7 +290,7 @@ def _reduced_searches(work: Work) -> tuple[Augmentation, Augmentation]:
 
 
 def count(
-  work: Work, rows: np.ndarray, forest: Forest, chosen: Selection
+  work: CountingWork, rows: np.ndarray, forest: Forest, chosen: Selection
 ) -> Counted:
   """Turns a selection into contributions; falls back where it is empty."""
   size, copy_rule = len(work.model.table), work.model.copy_rule
@@ -299,18 +299,20 @@ def count(
   if work.config.fallback == "nearest" and lost.any():
     weights = weights.copy()
     weights[ragged.select(chosen.nearest, np.flatnonzero(lost)).flat] = 1.0
-  made = counts_lib.contributions(
+  contributions = counts_lib.contributions(
     forest, weights, size=size, copy_rule=copy_rule
   )
   provenance = work.bitext.provenance
-  wanted = work.config.fallback in ("extraction", "scaled")
-  if wanted and provenance is not None and lost.any():
+  by_extraction = work.config.fallback in ("extraction", "scaled")
+  if by_extraction and provenance is not None and lost.any():
     instead = counts_lib.from_provenance(provenance, rows[lost])
     if work.config.fallback == "scaled":
       used = chosen.nearest.lengths[lost] - 1.0  # the goal is no rule
       words = work.bitext.source.ids.lengths[rows[lost]]
       instead = counts_lib.scaled(instead, np.where(used > 0, used, words))
-    made = counts_lib.replace(made, np.flatnonzero(lost), instead)
+    contributions = counts_lib.replace(
+      contributions, np.flatnonzero(lost), instead
+    )
   values = np.zeros((len(rows), len(COLUMNS)))
   ranks = beam_diagnosis.node_ranks(forest, chosen.chosen)
   beam = derivation_losses.derivation_beam_loss(
@@ -323,7 +325,7 @@ def count(
     ("searched", chosen.searched),
     ("model", chosen.model),
     ("augmented", chosen.augmented),
-    ("rules", counts_lib.masses(made)),
+    ("rules", counts_lib.masses(contributions)),
     ("beam loss", np.where(ranks.lengths > 0, beam, np.nan)),
     ("near", chosen.near),
   ):
@@ -333,14 +335,16 @@ def count(
     beam_diagnosis.histograms(ranks)
   )
   return Counted(
-    made=made,
+    made=contributions,
     values=values,
     admissible=chosen.admissible,
     derived=np.diff(forest.node_offsets) > 0,
   )
 
 
-def select_batch(work: Work, result: Result) -> tuple[Forest, Selection]:
+def select_batch(
+  work: CountingWork, result: Result
+) -> tuple[Forest, Selection]:
   """Extracts the forests of a searched batch and selects from them."""
   forest = beam_forest.extract(work.model, result)
   references = ragged.select(work.bitext.references, result.rows)
@@ -351,7 +355,7 @@ def select_batch(work: Work, result: Result) -> tuple[Forest, Selection]:
 
 
 def count_batch(
-  work: Work, result: Result, again: tuple[Result, Result] | None = None
+  work: CountingWork, result: Result, again: tuple[Result, Result] | None = None
 ) -> Counted:
   """Extracts the forests of a searched batch, selects and counts.
 
@@ -390,7 +394,7 @@ def count_batch(
 def count_shard(
   shard: Shard,
   *,
-  work: Work,
+  work: CountingWork,
   parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
 ) -> Counted:
@@ -425,8 +429,10 @@ def count_shard(
       work, parts, prepared, parameters=parameters, inputs=added, mesh=mesh
     )
     again: list[Any] = [None] * len(results)
-    wanted = [place for place in shard.diagnosed if 0 <= place - first < width]
-    if added is not None and wanted:
+    diagnosed = [
+      place for place in shard.diagnosed if 0 <= place - first < width
+    ]
+    if added is not None and diagnosed:
       others = [
         run(
           work,
@@ -439,7 +445,7 @@ def count_shard(
         )
         for augmentation in _reduced_searches(work)
       ]
-      for place in wanted:
+      for place in diagnosed:
         again[place - first] = tuple(one[place - first] for one in others)
     counted += [
       count_batch(work, one, two)
@@ -451,12 +457,12 @@ def count_shard(
 
 def gather(parts: list[Counted], *, per_sentence: bool) -> Counted:
   """Joins the batches of a shard."""
-  made = counts_lib.concatenate(part.made for part in parts)
+  contributions = counts_lib.concatenate(part.made for part in parts)
   if not per_sentence:
-    made = counts_lib.summed(made)
+    contributions = counts_lib.summed(contributions)
   empty = np.zeros(0, np.bool_)
   return Counted(
-    made=made,
+    made=contributions,
     values=np.concatenate(
       [np.zeros((0, len(COLUMNS))), *(p.values for p in parts)]
     ),

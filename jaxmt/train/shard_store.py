@@ -68,12 +68,12 @@ def load(store: Store, name: str) -> Counted:
   )
 
 
-def own_values(made: Contributions) -> dict[str, np.ndarray]:
+def own_values(contributions: Contributions) -> dict[str, np.ndarray]:
   """Returns contributions as named arrays."""
   return {
-    "rules": made.rules.flat,
-    "offsets": made.rules.offsets,
-    "units": made.units,
+    "rules": contributions.rules.flat,
+    "offsets": contributions.rules.offsets,
+    "units": contributions.units,
   }
 
 
@@ -96,9 +96,11 @@ def collect(
   """
   entries = [entry(name, number, shard) for shard in shards]
   stored = [store.get(one) for one in entries]
-  made = [own_of(values) for values in stored if values is not None]
+  contributions = [own_of(values) for values in stored if values is not None]
   sizes = [len(shard.rows) for shard in shards]
-  if [len(part) for part in made] != sizes:
+  if [len(part) for part in contributions] != sizes:
     return None
   rows = np.concatenate([shard.rows for shard in shards])
-  return counts_lib.select(counts_lib.concatenate(made), np.argsort(rows))
+  return counts_lib.select(
+    counts_lib.concatenate(contributions), np.argsort(rows)
+  )

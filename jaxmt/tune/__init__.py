@@ -9,4 +9,9 @@ import sys
 
 from jaxmt import lazy
 
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  *("formats", "forests", "lists"),
+  *("feature_subset", "kbest_decoder", "loop", "methods", "mixing", "pool"),
+)
 sys.modules[__name__].__class__ = lazy.CallablePackage

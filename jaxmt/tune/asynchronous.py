@@ -25,7 +25,7 @@ from jaxmt.tune.pool import split_sparse
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
+class MixingSetting:
   """Who learns what.
 
   Attributes:
@@ -63,7 +63,7 @@ class _Message:
 def optimise(
   pool: CandidateLists,
   weights: np.ndarray,
-  setting: Setting,
+  setting: MixingSetting,
   seed: int,
   *,
   metric: str,
@@ -75,7 +75,7 @@ def optimise(
   Args:
     pool: N candidates of B sentences.
     weights: where to start, `[D + F]`.
-    setting: see `Setting`.
+    setting: see `MixingSetting`.
     seed: of orders and delays.
     metric: what weights are chosen by.
     mean: offer the mean of all shards' weights after all batches so far, not
@@ -88,7 +88,7 @@ def optimise(
   pool, place = split_sparse(pool)
   start = np.array(weights, np.float64)[place]
   shards = max(1, min(setting.shards, pool.sentences))
-  learners = [learning.begin(start) for _ in range(shards)]
+  learners = [learning.Learner(weights=start) for _ in range(shards)]
   rng = np.random.default_rng(seed)
   chooser = Chooser(pool, start, metric, explore=explore)
   total, count = np.zeros(len(start)), 0
@@ -105,7 +105,7 @@ def optimise(
 
 
 def _round(
-  pool, learners: list[Learner], setting: Setting, rng
+  pool, learners: list[Learner], setting: MixingSetting, rng
 ) -> tuple[np.ndarray, int]:
   """Lets every shard go through its sentences once; changes the learners.
 

@@ -127,7 +127,7 @@ def check(kind: str, metric: str) -> None:
   """Checks that there are such costs of the metric.
 
   Raises:
-    InputError: if there is no such kind or metric, or they do not fit.
+    InputError: for an unknown kind or metric, or if they do not fit.
   """
   if kind not in KINDS:
     raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
@@ -153,7 +153,7 @@ def candidate_costs(
     kind: one of `KINDS`.
 
   Raises:
-    InputError: if there is no such kind, or it does not fit the metric.
+    InputError: for an unknown kind, or one that does not fit the metric.
   """
   check(kind, metric)
   if kind == "sentence":

@@ -99,10 +99,10 @@ def kept_features(
   return chosen & selection.most_frequent(lists, keep) if keep else chosen
 
 
-def restrict(pool: CandidateLists, kept: np.ndarray) -> CandidateLists:
+def restrict(pool: CandidateLists, features: np.ndarray) -> CandidateLists:
   """Returns the pool with some of its sparse features only; bool `[F]`."""
   width = pool.dense.shape[1]
-  rows, names = selection.select(pool.sparse, pool.names[width:], kept)
+  rows, names = selection.select(pool.sparse, pool.names[width:], features)
   return dataclasses.replace(
     pool, sparse=rows, names=(*pool.names[:width], *names)
   )

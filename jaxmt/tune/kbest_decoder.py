@@ -1,7 +1,8 @@
 """Our own decoder as the loop's: k-best lists of the forests it searches.
 
-Rules, source side matching structures and the language model on the device
-are made once; a round only sets weights, so that nothing is compiled again.
+What does not depend on weights is made once: the sentences, the places where
+source patterns match, the language model on the device. A round sets weights
+and searches; nothing is compiled again.
 
 Sparse features are tuned with the dense ones:
 
@@ -16,6 +17,7 @@ rule-bigrams                       a rule in a site of another; re-ranks lists
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +27,6 @@ from jax.sharding import Mesh
 from jaxmt.decode import (
   candidate_lists,
   decoding,
-  derivation,
   nbest,
   translation_forest,
 )
@@ -182,14 +183,17 @@ def make_decode(
   rule_features, of_lists = split_templates(templates)
   model = models.with_templates(model, rule_features)
   searching = dataclasses.replace(config.search, forest=True)
+  config = dataclasses.replace(config, search=searching)
   decode, forest = decoding.search_of(model)
+  source = models.make_source(model, lines, spans=spans)
   return KBestDecoder(
     decode=decode,
     forest=forest,
     model=model,
-    source=models.make_source(model, lines, spans=spans),
+    source=source,
+    prepared=decoding.prepared(model, source, config=config, mesh=mesh),
     parameters=models.device_parameters(model),
-    config=dataclasses.replace(config, search=searching),
+    config=config,
     size=size,
     unique=unique,
     of_lists=of_lists,
@@ -211,6 +215,7 @@ class KBestDecoder:
     forest: the forest of such a part.
     model: rules, language model and sparse features.
     source: all sentences.
+    prepared: what decoding all of them takes beside weights.
     parameters: of the stateful features, on the device.
     config: how to decode.
     size: k.
@@ -228,6 +233,7 @@ class KBestDecoder:
   forest: Callable[..., Forest]
   model: Model
   source: Source
+  prepared: Mapping[str, Any]
   parameters: tuple[Any, ...]
   config: DecodeConfig
   size: int
@@ -245,44 +251,27 @@ class KBestDecoder:
   ) -> CandidateLists:
     """Returns lists of the sentences with these numbers, in this order."""
     model = models.with_weights(self.model, weights)
-    chosen = models.select_source(self.source, numbers)
+    if np.array_equal(numbers, np.arange(len(self.source))):
+      chosen, prepared = self.source, self.prepared
+    else:
+      chosen, prepared = models.select_source(self.source, numbers), {}
     lists, more, staged = ([_no_lists(model)] for _ in range(3))
     forests = []
-    size = self.size if list_sources.KBEST in self.sources.names else 1
     for batch in self.decode(
       model,
       chosen,
       config=self.config,
       parameters=self.parameters,
       mesh=self.mesh,
+      read=functools.partial(self._read, model, numbers),
+      **prepared,
     ):
-      for part in batch:
-        forest = self.forest(model, part)
-        derived = translation_forest.kbest(
-          model, part.source, forest, size=size, unique=self.unique
-        )
-        best = Listed(
-          source=part.source,
-          forest=forest,
-          derived=derived,
-          owner=np.arange(len(part.rows)),
-        )
-        lists.append(self._listed(model, best, part.rows))
-        more += [
-          self._listed(model, listed, part.rows)
-          for listed in list_sources.further(
-            self.sources,
-            model,
-            part.source,
-            forest,
-            np.asarray(numbers)[part.rows],
-            size=self.size,
-          )
-        ]
-        if self.stage_lists is not None:
-          staged.append(self._staged(model, part, len(numbers)))
-        if self.density is not None:
-          forests.append(_spelled(model, part, forest, self.density))
+      for own, others, of_stages, spelled in batch:
+        lists.append(own)
+        more += others
+        staged += of_stages
+        if spelled is not None:
+          forests.append(spelled)
     every = self._joined(lists, weights, numbers)
     if len(more) > 1:
       # The decoder's own translations stay first, whatever others score.
@@ -292,6 +281,42 @@ class KBestDecoder:
     if len(staged) > 1:
       every = candidate_lists.concatenate([every, *staged])
     return _with_forests(every, forests) if forests else every
+
+  def _read(self, model: Model, numbers: np.ndarray, part: AnyResult):
+    """What is read off a part, in the thread that searched it.
+
+    Returns:
+      `(lists, further lists, lists of its stages, forests or None)`.
+    """
+    forest = self.forest(model, part)
+    size = self.size if list_sources.KBEST in self.sources.names else 1
+    derived = translation_forest.kbest(
+      model, part.source, forest, size=size, unique=self.unique
+    )
+    best = Listed(
+      source=part.source,
+      forest=forest,
+      derived=derived,
+      owner=np.arange(len(part.rows)),
+    )
+    further: list[Listed] = []
+    if set(self.sources.names) != {list_sources.KBEST}:
+      further = list_sources.further(
+        self.sources,
+        model,
+        part.source,
+        forest,
+        np.asarray(numbers)[part.rows],
+        size=self.size,
+      )
+    staged, spelled = [], None
+    if self.stage_lists is not None:
+      staged.append(self._staged(model, part, len(numbers)))
+    if self.density is not None:
+      spelled = _spelled(model, part, forest, self.density)
+    lists = self._listed(model, best, part.rows)
+    others = [self._listed(model, one, part.rows) for one in further]
+    return lists, others, staged, spelled
 
   def _listed(
     self, model: Model, listed: Listed, rows: np.ndarray
@@ -304,10 +329,7 @@ class KBestDecoder:
       rows: what the sentences of the part are called, int `[B]`.
     """
     source, forest, derived = listed.source, listed.forest, listed.derived
-    every = translation_forest.derivations(forest, derived)
-    # Not sums over edges: what an edge says of the language model depends, in
-    # its last digits, on how the search came by it.
-    values = derivation.features(model, source, every, derived.words)
+    values = translation_forest.list_features(model, source, forest, derived)
     # `derived.sentence` counts the sentences of the forest.
     given = rows[listed.owner[derived.sentence]]
     lines = translation_forest.strings(model, source, derived)
@@ -317,7 +339,8 @@ class KBestDecoder:
     if model.templates is not None:
       more.append(kbest_rows(model, source, forest, derived))
     if RULE_BIGRAMS in self.of_lists:
-      more.append(nbest.bigram_rows(model, source, every))
+      nodes = translation_forest.derivations(forest, derived)
+      more.append(nbest.bigram_rows(model, source, nodes))
     return candidate_lists.with_features(lists, more) if more else lists
 
   def _staged(

@@ -10,33 +10,27 @@ D + F: features of a pool. S: statistics of a metric.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.features import weights as weight_files
 from jaxmt.text.kernels import njit
 from jaxmt.tune.pool import find_metric, pool_score
 
-
-class Features(NamedTuple):
-  """Arrays of a pool's features; see `CandidateLists`."""
-
-  dense: np.ndarray
-  ids: np.ndarray
-  values: np.ndarray
-  offsets: np.ndarray
+# Dense rows `[N, D]`, then ids, values and offsets of sparse ones.
+Features = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def features_of(pool: CandidateLists) -> Features:
-  """Returns the arrays that the kernels read."""
-  return Features(
-    dense=np.ascontiguousarray(pool.dense, np.float64),
-    ids=np.ascontiguousarray(pool.sparse.ids, np.int32),
-    values=np.ascontiguousarray(pool.sparse.values, np.float64),
-    offsets=np.ascontiguousarray(pool.sparse.offsets, np.int64),
+  """Returns the arrays that the kernels read; see `CandidateLists`."""
+  return (
+    np.ascontiguousarray(pool.dense, np.float64),
+    np.ascontiguousarray(pool.sparse.ids, np.int32),
+    np.ascontiguousarray(pool.sparse.values, np.float64),
+    np.ascontiguousarray(pool.sparse.offsets, np.int64),
   )
 
 
@@ -111,12 +105,15 @@ def add(ids, values, size, scale, weights):
     weights[ids[place]] += scale * values[place]
 
 
+_no_numbers = functools.partial(np.zeros, 0)
 _BY_FEATURE = ("weights", "lagged", "variances")
 
 
 @dataclasses.dataclass(kw_only=True)
 class Learner:
   """The state of a learner on one pool; passes over the pool change it.
+
+  Only the weights are needed to begin; they are copied.
 
   Attributes:
     weights: current ones, `[D + F]`.
@@ -132,28 +129,25 @@ class Learner:
   """
 
   weights: np.ndarray
-  lagged: np.ndarray
-  variances: np.ndarray
-  document: np.ndarray
+  lagged: np.ndarray = dataclasses.field(default_factory=_no_numbers)
+  variances: np.ndarray = dataclasses.field(default_factory=_no_numbers)
+  document: np.ndarray = dataclasses.field(default_factory=_no_numbers)
   slots: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
   numbers: dict[str, float] = dataclasses.field(default_factory=dict)
   steps: int = 0
   centre: np.ndarray | None = None
 
+  def __post_init__(self):
+    self.weights = np.array(self.weights, np.float64)
+    if not len(self.lagged):
+      self.lagged = np.zeros(len(self.weights))
+    if not len(self.variances):
+      self.variances = np.zeros(len(self.weights))
+
   @property
   def average(self) -> np.ndarray:
     """The mean of the weights after each step, `[D + F]`."""
     return self.weights - self.lagged / max(self.steps, 1)
-
-
-def begin(weights: np.ndarray) -> Learner:
-  """Returns a learner that has seen nothing; the weights are copied."""
-  return Learner(
-    weights=np.array(weights, np.float64),
-    lagged=np.zeros(len(weights)),
-    variances=np.zeros(len(weights)),
-    document=np.zeros(0),
-  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -190,11 +184,11 @@ class LearnerMemory:
   def recall(self, names: Sequence[str]) -> Learner:
     """Returns the learner on a pool with these features."""
     vectors = {
-      kind: weight_files.to_vector(getattr(self, kind), names)
+      kind: candidate_lists.to_vector(getattr(self, kind), names)
       for kind in _BY_FEATURE
     }
     slots = {
-      kind: weight_files.to_vector(values, names)
+      kind: candidate_lists.to_vector(values, names)
       for kind, values in self.slots.items()
     }
     document = np.array(self.document, np.float64)

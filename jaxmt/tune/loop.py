@@ -20,19 +20,13 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.features import weights as weight_files
 from jaxmt.metrics import registry, text
+from jaxmt.metrics.base import Metric
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.tune import methods
 from jaxmt.tune.learning import LearnerMemory
 from jaxmt.tune.methods import Method
-from jaxmt.tune.pool import (
-  Measure,
-  find_metric,
-  make_measure,
-  make_pool,
-  pool_score,
-)
+from jaxmt.tune.pool import find_metric, make_pool, pool_score
 
 Weights = Mapping[str, float]
 # (weights, numbers of n sentences) -> n lists in that order, best first.
@@ -154,14 +148,25 @@ def run(
   """
   check_stages(config, stages is not None)
   method = methods.exploring(method)
-  judge = _Judge(
+  kind = find_metric(config.metric)
+  setting = _Setting(
+    decode=decode,
     references=references,
-    metric=config.metric,
-    measure=make_measure(references, config.metric),
+    method=method,
+    optimise=methods.bound(method),
+    passes=methods.online_passes(method),
+    kind=kind,
+    measure=text.make_measure(references, kind),
+    config=config,
+    seed=seed,
     stages=stages,
   )
+  pool = state.candidates
+  if pool is not None:  # of a run that goes on
+    measured = setting.measured(pool, np.arange(len(references)))
+    state = dataclasses.replace(state, candidates=measured)
   while not state.finished:
-    state = _one_round(decode, judge, method, state, config, seed)
+    state = _one_round(setting, state)
     on_round(state)
   return state
 
@@ -177,47 +182,59 @@ def _round_seed(seed: int, number: int, part: int = 0) -> int:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Judge:
-  """The references and what candidates are measured by.
+class _Setting:
+  """What stays the same in all rounds.
 
   Attributes:
+    decode: see `Decode`.
     references: for each of B sentences its references.
-    metric: its name.
-    measure: statistics of candidates against the references.
+    method: what optimises.
+    optimise: the method with its settings.
+    passes: the same as an online learner, or None.
+    kind: what weights are judged by.
+    measure: statistics of translations against the references.
+    config: see `LoopConfig`.
+    seed: see `run`.
     stages: what lists after those of the sentences are, or None.
   """
 
+  decode: Decode
   references: text.ReferenceLines
-  metric: str
-  measure: Measure
+  method: Method
+  optimise: Callable[..., Any]
+  passes: Callable[..., Any] | None
+  kind: Metric
+  measure: text.Measure
+  config: LoopConfig
+  seed: int
   stages: Stages | None = None
 
-  def first(self, lists: CandidateLists) -> tuple[dict[str, Any], float]:
+  def judged(self, lists: CandidateLists) -> tuple[dict[str, Any], float]:
     """Scores the first candidate of each sentence: `(record, score)`."""
-    kind, size = find_metric(self.metric), len(self.references)
-    _, first = np.unique(lists.sentence, return_index=True)
-    lines = [""] * size
-    for row in first[lists.sentence[first] < size].tolist():
-      lines[int(lists.sentence[row])] = lists.lines[row]
-    statistics = self.measure(lines, np.arange(size))
-    value = float(kind.corpus_score(statistics.sum(0, dtype=np.float64)))
-    words = sum(len(line.split()) for line in lines)
+    size = len(self.references)
+    sentence, first = np.unique(lists.sentence, return_index=True)
+    first = first[sentence < size]  # not those of stages
+    empty = np.setdiff1d(np.arange(size), sentence)  # sentences without any
+    total = lists.statistics[self.config.metric][first].sum(0, dtype=np.float64)
+    total += self.measure([""] * len(empty), empty).sum(0, dtype=np.float64)
+    value = float(self.kind.corpus_score(total))
+    words = sum(len(lists.lines[row].split()) for row in first.tolist())
     expected = sum(len((refs[0] or "").split()) for refs in self.references)
     record: dict[str, Any] = {"score": value}
     record["length_ratio"] = words / max(1, expected)
-    return record, value if kind.higher_is_better else -value
+    return record, value if self.kind.higher_is_better else -value
 
   def measured(
-    self, pool: CandidateLists, numbers: np.ndarray
+    self, lists: CandidateLists, numbers: np.ndarray
   ) -> CandidateLists:
-    """Returns the pool with statistics; its sentences have these numbers."""
-    statistics = self._statistics(pool, numbers)
-    forests = pool.forests
+    """Returns lists with statistics; their sentences have these numbers."""
+    statistics = self._statistics(lists, numbers)
+    forests = lists.forests
     if forests is not None:
       forests = forests.bind([self.references[n] for n in numbers.tolist()])
     return dataclasses.replace(
-      pool,
-      statistics={**pool.statistics, self.metric: statistics},
+      lists,
+      statistics={**lists.statistics, self.config.metric: statistics},
       forests=forests,
     )
 
@@ -244,16 +261,20 @@ def check_stages(config: LoopConfig, staged: bool) -> None:
     )
 
 
-def _one_round(decode, judge, method, state, config, seed) -> LoopState:
-  everything = np.arange(len(judge.references))
-  lists = decode(state.weights, everything)
-  record, score = judge.first(lists)
+def _one_round(setting: _Setting, state: LoopState) -> LoopState:
+  """Decodes, judges the weights, merges, and optimises."""
+  config = setting.config
+  # Decode, and judge the weights by the best candidates.
+  everything = np.arange(len(setting.references))
+  lists = setting.decode(state.weights, everything)
+  lists = setting.measured(lists, everything)
+  record, score = setting.judged(lists)
   best_weights, best_score = state.best_weights, state.best_score
   improved = score > best_score
   if improved:
     best_weights, best_score = dict(state.weights), score
+  # Merge the candidates with those of earlier rounds.
   pool, known = _pooled(state.candidates, lists, config)
-  pool = judge.measured(pool, everything)
   record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
   record["features"] = len(pool.names)
   record["nonzero"] = sum(value != 0 for value in state.weights.values())
@@ -262,16 +283,17 @@ def _one_round(decode, judge, method, state, config, seed) -> LoopState:
   record["idle"] = idle
   enough = config.patience > 0 and idle >= config.patience
   stuck = config.merge and config.batch_size == 0 and len(pool) == known
+  # Optimise, unless this was the last round.
   weights, memory = state.weights, state.memory
   finished = state.round >= config.rounds or enough or stuck
   if not finished:
     if config.batch_size:
-      memory = _online(decode, judge, method, state, config, seed)
+      memory = _online(setting, state)
       weights = memory.average
     else:
-      round_seed = _round_seed(seed, state.round)
+      round_seed = _round_seed(setting.seed, state.round)
       weights, details = _optimised(
-        method, pool, weights, state.initial, round_seed
+        setting, pool, weights, state.initial, round_seed
       )
       record |= details
     record["change"] = _change(state.weights, weights)
@@ -318,17 +340,18 @@ def _pooled(earlier, lists, config):
   return pool, known
 
 
-def _optimised(method, pool, weights, initial, seed):
+def _optimised(setting, pool, weights, initial, seed):
   """New weights and what to note about them."""
-  start = weight_files.to_vector(weights, pool.names)
-  centre = weight_files.to_vector(initial, pool.names)
-  tuned, history = methods.run(method, pool, start, seed, centre)
-  metric = method.config.metric
+  start = candidate_lists.to_vector(weights, pool.names)
+  centre = candidate_lists.to_vector(initial, pool.names)
+  more = {"centre": centre} if setting.method.centred else {}
+  tuned, history = setting.optimise(pool, start, seed=seed, **more)
+  metric = setting.method.config.metric
   details = {"pool_score": pool_score(pool, tuned, metric)}
   if history and "loss" in history[-1]:
     details["loss"] = history[-1]["loss"]
   result = dict(weights)
-  result |= weight_files.from_vector(
+  result |= candidate_lists.from_vector(
     tuned, pool.names, keep=pool.dense.shape[1]
   )
   for name in pool.names:
@@ -337,28 +360,32 @@ def _optimised(method, pool, weights, initial, seed):
   return result, details
 
 
-def _online(decode, judge, method, state, config, seed) -> LearnerMemory:
+def _online(setting, state) -> LearnerMemory:
   """Goes through all sentences once, in batches; what is known then."""
-  rng = np.random.default_rng(_round_seed(seed, state.round))
-  order = rng.permutation(len(judge.references))
+  config = setting.config
+  rng = np.random.default_rng(_round_seed(setting.seed, state.round))
+  order = rng.permutation(len(setting.references))
   memory = state.memory or LearnerMemory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])
-    pool = judge.measured(make_pool(decode(memory.weights, batch)), batch)
-    part_seed = _round_seed(seed, state.round, part + 1)
-    memory = _learnt(method, pool, memory, state.initial, config, part_seed)
+    lists = setting.decode(memory.weights, batch)
+    pool = setting.measured(make_pool(lists), batch)
+    part_seed = _round_seed(setting.seed, state.round, part + 1)
+    memory = _learnt(setting, pool, memory, state.initial, part_seed)
   return memory
 
 
-def _learnt(method, pool, memory, initial, config, seed) -> LearnerMemory:
+def _learnt(setting, pool, memory, initial, seed) -> LearnerMemory:
   """What is known after a batch."""
-  passes = methods.online_passes(method)
+  method, passes = setting.method, setting.passes
   if passes is None:
-    weights, _ = _optimised(method, pool, memory.weights, initial, seed)
+    weights, _ = _optimised(setting, pool, memory.weights, initial, seed)
     return LearnerMemory(weights=weights)
-  settings = dataclasses.replace(method.config, passes=config.batch_passes)
+  settings = dataclasses.replace(
+    method.config, passes=setting.config.batch_passes
+  )
   learner = memory.recall(pool.names)
-  learner.centre = weight_files.to_vector(initial, pool.names)
+  learner.centre = candidate_lists.to_vector(initial, pool.names)
   for _ in passes(pool, learner, settings, seed):
     pass  # each pass changes the learner
   return memory.store(learner, pool.names)
@@ -367,8 +394,8 @@ def _learnt(method, pool, memory, initial, config, seed) -> LearnerMemory:
 def _change(before: Weights, after: Weights) -> float:
   """The largest move of a weight, relative to the largest weight."""
   names = sorted(set(before) | set(after))
-  old = weight_files.to_vector(before, names)
-  new = weight_files.to_vector(after, names)
+  old = candidate_lists.to_vector(before, names)
+  new = candidate_lists.to_vector(after, names)
   size = max(np.abs(old).max(initial=0.0), np.abs(new).max(initial=0.0))
   return float(np.abs(new - old).max(initial=0.0) / size) if size else 0.0
 

@@ -200,12 +200,20 @@ def run(
     seed: of everything random.
     centre: weights that a regulariser pulls to, `[D + F]`; None: `weights`.
   """
-  more: dict[str, Any] = {}
-  if method.centred:
-    more["centre"] = centre
+  more = {"centre": centre} if method.centred else {}
+  return bound(method)(lists, weights, seed=seed, **more)
+
+
+def bound(method: Method) -> Callable[..., Result]:
+  """Returns `(lists, weights, *, seed[, centre]) -> (weights, history)`.
+
+  That is `method.optimise` with the method's settings. It takes a centre if the
+  method is `centred`.
+  """
+  inner = {}
   if method.inner is not None:
-    more["inner"] = functools.partial(run, method.inner)
-  return method.optimise(lists, weights, method.config, seed, **more)
+    inner["inner"] = functools.partial(run, method.inner)
+  return functools.partial(method.optimise, config=method.config, **inner)
 
 
 def exploring(method: Method) -> Method:

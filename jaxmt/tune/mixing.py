@@ -104,7 +104,7 @@ def _without_waiting(method: Method, config: MixingConfig) -> Method:
     return asynchronous.optimise(
       pool,
       weights,
-      asynchronous.Setting(
+      asynchronous.MixingSetting(
         passes=passes,
         config=dataclasses.replace(method.config, passes=1),
         shards=config.shards,

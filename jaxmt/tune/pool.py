@@ -5,7 +5,8 @@ features. S: statistics of a metric. A weight vector is `[D + F]`, dense first.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -193,34 +194,11 @@ def _common(rows, names, sentence) -> tuple[str, ...]:
   return tuple(names[number] for number in common.tolist())
 
 
+@functools.cache
 def find_metric(name: str) -> base.Metric:
   """Returns a metric by name: of text, sums of several, links, `ZERO_ONE`."""
   others = {ZERO_ONE.name: ZERO_ONE, **links.METRICS}
   return others[name] if name in others else registry.find(name)
-
-
-# (lines, the sentence of each) -> statistics `[N, S]`
-Measure = Callable[[Sequence[str], np.ndarray], np.ndarray]
-
-
-def make_measure(references: text.ReferenceLines, metric: str) -> Measure:
-  """Returns the statistics of a metric as a function of candidates.
-
-  References are read here, once for all rounds of a tuning loop.
-
-  Args:
-    references: for each of B sentences its references, tokenised like the
-      candidates.
-    metric: a name that `find_metric` knows.
-  """
-  kind = find_metric(metric)
-  known = text.encode_references(references, unit=kind.unit)
-  prepared = kind.prepare(known.references)
-
-  def measure(lines, sentence):
-    return kind.statistics(prepared, known.encode(lines), sentence)
-
-  return measure
 
 
 def with_statistics(
@@ -398,6 +376,8 @@ def sentence_costs(pool: CandidateLists, metric: str) -> np.ndarray:
   `1 - score` for metrics where higher is better, the score for error rates.
   BLEU's sentence form is BLEU+1.
   """
-  kind = find_metric("bleu+1" if metric == "bleu" else metric)
+  # Sentences are scored by BLEU+1 where corpora are scored by BLEU.
+  plus_one = metric == "bleu"
+  kind = registry.METRICS["bleu+1"] if plus_one else find_metric(metric)
   values = np.asarray(kind.sentence_score(pool.statistics[metric]), np.float64)
   return 1.0 - values if kind.higher_is_better else values

@@ -50,7 +50,7 @@ class SearchParameterConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trial:
+class SearchTrial:
   """One setting.
 
   Attributes:
@@ -72,7 +72,7 @@ class _Budget(Exception):
 
 def tune(
   evaluate: Evaluate, start: Parameters, config: SearchParameterConfig
-) -> list[Trial]:
+) -> list[SearchTrial]:
   """Searches for the parameters of the best value.
 
   Args:
@@ -86,9 +86,9 @@ def tune(
   names = list(start)
   origin = np.array([math.log2(max(start[name], 1)) for name in names])
   most = origin + math.log2(config.largest)
-  trials: dict[tuple[int, ...], Trial] = {}
+  trials: dict[tuple[int, ...], SearchTrial] = {}
 
-  def trial(values: tuple[int, ...]) -> Trial:
+  def trial(values: tuple[int, ...]) -> SearchTrial:
     if values not in trials:
       if len(trials) >= config.evaluations:
         raise _Budget
@@ -96,7 +96,7 @@ def tune(
       score, cost = evaluate(parameters)
       first = next(iter(trials.values())).cost if trials else cost
       price = config.penalty * math.log2(max(cost, 1e-9) / max(first, 1e-9))
-      trials[values] = Trial(
+      trials[values] = SearchTrial(
         parameters=parameters, score=score, cost=cost, value=score - price
       )
     return trials[values]
@@ -127,12 +127,12 @@ def tune(
   return list(trials.values())
 
 
-def best(trials: list[Trial]) -> Trial:
+def best(trials: list[SearchTrial]) -> SearchTrial:
   """Returns the first trial of the best value."""
   return max(trials, key=lambda trial: trial.value)
 
 
-def rows(trials: list[Trial]) -> list[dict[str, Any]]:
+def rows(trials: list[SearchTrial]) -> list[dict[str, Any]]:
   """Returns the trials as rows of a table."""
   return [
     {

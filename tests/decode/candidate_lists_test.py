@@ -123,3 +123,18 @@ def test_further_features():
     candidate_lists.with_features(split, [(more, ("new",))])
   with pytest.raises(ValueError, match="8 rows for 9"):
     candidate_lists.with_features(lists, [(sparse.empty(8), ("v",))])
+
+
+def test_vectors():
+  vector = candidate_lists.to_vector({"b": 2.0, "x": 1.0}, ["a", "b", "c"])
+  assert vector.tolist() == [0, 2, 0]
+  names = ["a", "b", "c"]
+  assert candidate_lists.from_vector(vector, names) == {
+    "a": 0.0,
+    "b": 2.0,
+    "c": 0.0,
+  }
+  assert candidate_lists.from_vector(vector, names, keep=1) == {
+    "a": 0.0,
+    "b": 2.0,
+  }

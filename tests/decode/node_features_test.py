@@ -43,7 +43,7 @@ def test_nodes_and_goals_add_up_to_the_derivations(searched):
   total = goal.copy()
   np.add.at(total, row, values)
   words = derivation.read_off(model, best).words
-  want = derivation.features(model, source, best, words)
+  want = translation_forest.derivation_features(model, source, best, words)
   np.testing.assert_allclose(total, want, atol=1e-6)
   assert np.abs(goal).sum() > 0  # the end of the sentence
 

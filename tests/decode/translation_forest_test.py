@@ -93,8 +93,10 @@ def assert_consistent(model, source, made, found, texts):
   np.testing.assert_allclose(values @ weights, found.score, atol=2e-4)
   every = translation_forest.derivations(made, found)
   yields = derivation.read_off(model, every)
-  assert derivation.strings(model, source, yields.words) == texts
-  again = derivation.features(model, source, every, yields.words)
+  assert translation_forest.spell(model, source, yields.words) == texts
+  again = translation_forest.derivation_features(
+    model, source, every, yields.words
+  )
   np.testing.assert_allclose(values, again, atol=2e-4)
   lengths = source.ids.lengths[found.sentence]
   for row in range(min(len(every), 50)):
@@ -196,7 +198,7 @@ def check(model, source, made, seed):
     chosen = [ways[int(rng.integers(len(ways)))] for ways in every]
     built = to_derivations(made, chosen)
     words = derivation.read_off(model, built).words
-    want = derivation.features(model, source, built, words)
+    want = translation_forest.derivation_features(model, source, built, words)
     got = np.stack([values[edges].sum(0) for edges in chosen])
     np.testing.assert_allclose(got, want, atol=2e-5)
 

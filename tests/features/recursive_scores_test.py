@@ -83,7 +83,7 @@ def test_scores_are_those_of_recursion():
       return "join", tree(tails[0]), tree(tails[1]), rest
 
     words = derivation.read_off(base, best).words
-    plain = derivation.features(base, source, best, words)
+    plain = translation_forest.derivation_features(base, source, best, words)
     weights = [base.weights.get(name, 0.0) for name in base.feature_names]
     for row in range(len(best)):
       # The first node of a derivation is its top; glue above it is one part.

@@ -58,14 +58,6 @@ def test_round_trip():
   assert weights.parse_weights(lines) == given
 
 
-def test_vectors():
-  vector = weights.to_vector({"b": 2.0, "x": 1.0}, ["a", "b", "c"])
-  assert vector.tolist() == [0, 2, 0]
-  names = ["a", "b", "c"]
-  assert weights.from_vector(vector, names) == {"a": 0.0, "b": 2.0, "c": 0.0}
-  assert weights.from_vector(vector, names, keep=1) == {"a": 0.0, "b": 2.0}
-
-
 def test_of_moses_ini_the_weights_and_limits():
   lines = [
     "# tuned",

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from jaxmt.decode import model as models
-from jaxmt.decode.chart import beam_forest, decoder, exact, search
+from jaxmt.decode.chart import (
+  beam_forest,
+  beam_search,
+  decoder,
+  exact,
+  search,
+)
 from jaxmt.decode.forced import forced
 from jaxmt.features import maxent_reordering
 from jaxmt.grammar import btg
@@ -13,6 +19,7 @@ from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
+from tests import util
 from tests.reference import btg_bracketings, chart_cases
 from tests.reference.chart_enumeration import lm_score
 
@@ -161,6 +168,23 @@ def test_search_equals_the_enumeration_of_bracketings(seed):
       for row, number in enumerate(part.rows.tolist()):
         found = chart_scores(forest, row)
         np.testing.assert_allclose(found, wants[number], atol=2e-4)
+
+
+def test_the_search_lowers():
+  rng = np.random.default_rng(1)
+  reordering = random_reordering(rng)
+  *_, model, source = make(rng, [["f", "g", "h"]], reordering)
+  config = search.make_config(beam=4, pop=12, forest=True)
+  batch = decoder.prepare(model, source, [np.arange(1)], config=config)
+  programs = util.lowered(
+    beam_search.search,
+    batch.charts[0],
+    models.device_parameters(model),
+    decoder.search_weights(model),
+    config=config,
+    features=model.features,
+  )
+  assert all("stablehlo.while" in program for program in programs)
 
 
 def chart_scores(forest, row):

@@ -5,7 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation, derivation_rows, translate
+from jaxmt.decode import (
+  derivation,
+  derivation_rows,
+  translate,
+  translation_forest,
+)
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import decoder
 from jaxmt.experiment.stages import decode, system
@@ -119,7 +124,9 @@ def test_systems_score_derivations_of_others(compared):
     rtol=1e-5,
   )
   words = derivation.read_off(other, nodes).words
-  values = derivation.features(other, compared.source, nodes, words)
+  values = translation_forest.derivation_features(
+    other, compared.source, nodes, words
+  )
   np.testing.assert_allclose(
     derivation_views.score(other, compared.source, nodes),
     values @ compared.weights[1],
@@ -212,7 +219,7 @@ def test_good_derivations_are_the_reference_or_the_cheapest(compared, searched):
   good = searching.good_derivations(searched)
   model = compared.models[-1]
   words = derivation.read_off(model, good.derivations).words
-  said = derivation.strings(model, searched.source, words)
+  said = translation_forest.spell(model, searched.source, words)
   for row, number in enumerate(searched.rows.tolist()):
     if good.reached[row]:
       assert said[row] == tiny_report.REFERENCES[number]

@@ -6,6 +6,7 @@ import pytest
 from jaxmt.hypergraph import semirings
 from jaxmt.parse import eisner
 from jaxmt.text.ragged import from_rows
+from tests import util
 from tests.reference import dependency_trees as reference
 
 SIZE = 5
@@ -95,3 +96,9 @@ def test_projective_trees_are_recognised():
   found = eisner.projective(from_rows(rows))
   assert found.any() and not found.all()
   assert found.tolist() == [reference.is_projective(r) for r in rows]
+
+
+def test_the_parser_lowers(arcs):
+  for program in (eisner.best_trees, eisner.marginals):
+    for text in util.lowered(program, jnp.asarray(arcs), jnp.asarray(LENGTHS)):
+      assert "stablehlo" in text

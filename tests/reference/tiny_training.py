@@ -112,7 +112,7 @@ def make(repeat=1, **weights):
 
 
 def work(model, bitext, config, search=SEARCH):
-  return shard_counting.Work(
+  return shard_counting.CountingWork(
     model=model,
     bitext=bitext,
     config=config,

@@ -27,7 +27,7 @@ def world():
 def test_wanted_derivations_say_the_reference(world):
   model, bitext, near = world
   words = derivation.read_off(model, near.derivations).words
-  said = derivation.strings(model, bitext.source, words)
+  said = translation_forest.spell(model, bitext.source, words)
   assert near.exact.sum() > 5
   for row, line in enumerate(bitext.lines):
     assert (said[row] == line) == bool(near.exact[row])
@@ -44,7 +44,7 @@ def test_something_near_is_found_where_the_reference_is_not(world):
   )
   assert not near.exact[4] and not near.exact[7]
   words = derivation.read_off(model, near.derivations).words
-  said = derivation.strings(model, bitext.source, words)
+  said = translation_forest.spell(model, bitext.source, words)
   assert said[4].startswith("the small house is")
   assert near.distance[4] == 1
   assert near.distance[7] >= 3

@@ -427,9 +427,11 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
 ):
   """In the first epoch, and not out of a mixture or an unknown θ."""
   seen = []
-  work_of = learn_theta.Work
+  work_of = learn_theta.CountingWork
   monkeypatch.setattr(
-    learn_theta, "Work", lambda **how: seen.append(work_of(**how)) or seen[-1]
+    learn_theta,
+    "CountingWork",
+    lambda **how: seen.append(work_of(**how)) or seen[-1],
   )
   model, bitext = tiny.make()
   if started == "trained":

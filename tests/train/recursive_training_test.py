@@ -22,7 +22,7 @@ from jaxmt.train import (
   recursive_training,
 )
 from jaxmt.train.recursive_start import RecursiveOptions
-from jaxmt.train.scorer_training import Text
+from jaxmt.train.scorer_training import TrainingText
 from tests.reference import recursive_recurrent as slow
 from tests.reference import tiny_training as tiny
 from tests.train import tiny_btg
@@ -45,7 +45,9 @@ OPTIONS = RecursiveOptions(
 
 def text():
   source, target, _ = zip(*tiny.PAIRS, strict=True)
-  return Text(lines=list(source), references=[[line] for line in target])
+  return TrainingText(
+    lines=list(source), references=[[line] for line in target]
+  )
 
 
 @functools.cache
@@ -273,7 +275,7 @@ def test_translation_scores_are_those_of_loops_and_their_training_raises_them():
 
 def test_training_on_one_sentence_makes_its_translation_the_best():
   line, reference = "das haus ist klein", "small is the house"
-  training = Text(lines=[line], references=[[reference]])
+  training = TrainingText(lines=[line], references=[[reference]])
   options = dataclasses.replace(
     OPTIONS, local=2, global_=4, passes=40, rate=0.05
   )
@@ -319,6 +321,6 @@ def test_settings_that_make_no_sense():
   ):
     with pytest.raises(InputError, match=message):
       recursive_start.check_options(dataclasses.replace(OPTIONS, **change))
-  nothing = Text(lines=["das"], references=[["old old old"]])
+  nothing = TrainingText(lines=["das"], references=[["old old old"]])
   with pytest.raises(InputError, match="none of the references"):
     recursive_training.train(tiny_btg.model(), nothing, OPTIONS, config=NARROW)

@@ -18,7 +18,7 @@ from jaxmt.errors import InputError
 from jaxmt.features import rule_scores, sentence_models, sparse
 from jaxmt.runtime import checkpoint
 from jaxmt.train import scorer_training
-from jaxmt.train.scorer_training import ScorerOptions, Text
+from jaxmt.train.scorer_training import ScorerOptions, TrainingText
 from jaxmt.tune.forests import forest_loss
 from tests.reference import tiny_training as tiny
 
@@ -32,7 +32,7 @@ REFERENCES = [["the house"], ["that house is old"], ["that small house is old"]]
 SLOW = pytest.mark.skipif(
   not os.environ.get("JAXMT_SLOW"), reason="set JAXMT_SLOW"
 )
-TEXT = Text(lines=LINES, references=REFERENCES)
+TEXT = TrainingText(lines=LINES, references=REFERENCES)
 
 
 def drawn(model, seed=0):

@@ -9,14 +9,14 @@ from jaxmt.decode.candidate_lists import take_sentences
 from jaxmt.errors import InputError
 from jaxmt.tune import asynchronous, methods, mixing
 from jaxmt.tune import pool as pools
-from jaxmt.tune.learning import begin
+from jaxmt.tune.learning import Learner
 from tests.tune import small_pool
 from tests.tune.methods_test import quick
 
 
 def setting(learner, **changes):
   values = {"shards": 3, "rounds": 1, "batch": 2, "delay": 3} | changes
-  return asynchronous.Setting(passes=learner, config=None, **values)
+  return asynchronous.MixingSetting(passes=learner, config=None, **values)
 
 
 def recording(log):
@@ -82,7 +82,7 @@ def test_one_shard_learns_batch_by_batch():
   )
   rng = np.random.default_rng(7)
   order = rng.permutation(pool.sentences)
-  learner = begin(start)
+  learner = Learner(weights=start)
   for low in range(0, len(order), 2):
     some = take_sentences(pool, np.sort(order[low : low + 2]))
     for _ in inner.passes(some, learner, config, int(rng.integers(1 << 31))):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.features import weights as weight_files
 from jaxmt.tune import domains, loop, methods, pool
 from tests.tune import small_pool
 from tests.tune.online_loop_test import decoder
@@ -29,10 +29,12 @@ def test_scores_with_copies_are_those_of_the_effective_weights():
     zip(split.names, rng.normal(size=len(split.names)).tolist(), strict=True)
   )
   whole = sparse.dot(
-    split.features, weight_files.to_vector(weights, split.names)
+    split.features, candidate_lists.to_vector(weights, split.names)
   )
   for label in "xy":
-    own = weight_files.to_vector(domains.effective(weights, label), made.names)
+    own = candidate_lists.to_vector(
+      domains.effective(weights, label), made.names
+    )
     rows = np.array([labels[s] == label for s in made.sentence])
     expected = sparse.dot(made.features, own)
     np.testing.assert_allclose(whole[rows], expected[rows], atol=1e-12)

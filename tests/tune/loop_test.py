@@ -8,7 +8,6 @@ import pytest
 from jaxmt.decode import candidate_lists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.features import weights as weight_files
 from jaxmt.tune import loop, methods, pool
 from tests.tune import small_pool
 
@@ -29,7 +28,7 @@ def decoder(made, *, size=5, log=None):
   def decode(weights, sentences):
     if log is not None:
       log.append(len(sentences))
-    vector = weight_files.to_vector(weights, made.names)
+    vector = candidate_lists.to_vector(weights, made.names)
     scores = pool.scores(made, vector)
     chosen, place = [], []
     for number, sentence in enumerate(sentences):
@@ -156,7 +155,7 @@ def test_a_perfect_error_rate():
     decoder(made),
     refs,
     quick("mert", metric="wer"),
-    loop.begin(weight_files.from_vector(tuned, made.names)),
+    loop.begin(candidate_lists.from_vector(tuned, made.names)),
     loop.LoopConfig(metric="wer", rounds=1),
     0,
   )

@@ -8,7 +8,6 @@ import pytest
 
 from jaxmt.decode import candidate_lists
 from jaxmt.features import sparse
-from jaxmt.features import weights as weight_files
 from jaxmt.tune import learning, loop, methods, pool
 from jaxmt.tune.lists import mira, online
 from tests.reference import online as slow
@@ -32,7 +31,7 @@ def decoder(made, *, log=None):
   def decode(weights, sentences):
     if log is not None:
       log.append((dict(weights), sentences.tolist()))
-    vector = weight_files.to_vector(weights, made.names)
+    vector = candidate_lists.to_vector(weights, made.names)
     scores = pool.scores(made, vector)
     chosen, place = [], []
     for number, sentence in enumerate(sentences):
@@ -92,7 +91,7 @@ def whole_pass(name, made, now, config, order):
     )  # fmt: skip
   else:
     statistics = made.statistics["bleu"].astype(float)
-    settings = mira.Settings(
+    settings = mira.PassSettings(
       cap=config.cap,
       decay=config.decay,
       constraints=config.constraints,
@@ -116,7 +115,7 @@ def test_batches_of_one_are_passes_over_the_whole_pool(world, name):
   log = []
   state = learn(world, name, log=log, batch_size=1)
   config = methods.find(name).config
-  now = learning.begin(weight_files.to_vector(START, made.names))
+  now = learning.Learner(weights=candidate_lists.to_vector(START, made.names))
   now.document = np.ones(9)
   now.variances += getattr(config, "initial_variance", 0.0)
   order = np.array([row for (row,) in batches(log, 20)])
@@ -125,13 +124,13 @@ def test_batches_of_one_are_passes_over_the_whole_pool(world, name):
     whole_pass(name, made, now, config, epoch)
   found = state.memory
   assert found is not None
-  vector = weight_files.to_vector(found.weights, made.names)
+  vector = candidate_lists.to_vector(found.weights, made.names)
   np.testing.assert_allclose(vector, now.weights, rtol=1e-9, atol=1e-12)
-  vector = weight_files.to_vector(state.weights, made.names)
+  vector = candidate_lists.to_vector(state.weights, made.names)
   np.testing.assert_allclose(vector, now.average, rtol=1e-9, atol=1e-12)
   assert (vector != small_pool.start(made)).sum() > 5
   if name == "arow":
-    vector = weight_files.to_vector(found.variances, made.names)
+    vector = candidate_lists.to_vector(found.variances, made.names)
     vector[vector == 0.0] = 1.0  # features that no candidate has
     np.testing.assert_allclose(vector, now.variances, rtol=1e-9)
     assert found.weights == state.weights  # it does not average
@@ -154,16 +153,16 @@ def test_mira_in_batches_equals_the_slow_one(world):
   last, total = slow.mira(
     [full[low:high] for low, high in spans],
     [made.statistics["bleu"][low:high] for low, high in spans],
-    weight_files.to_vector(START, made.names),
+    candidate_lists.to_vector(START, made.names),
     [row for part in found for row in part],
     cap=0.05,
     decay=0.9,
     model=True,
   )
   assert state.memory is not None
-  vector = weight_files.to_vector(state.memory.weights, made.names)
+  vector = candidate_lists.to_vector(state.memory.weights, made.names)
   np.testing.assert_allclose(vector, last, rtol=1e-9, atol=1e-12)
-  vector = weight_files.to_vector(state.weights, made.names)
+  vector = candidate_lists.to_vector(state.weights, made.names)
   np.testing.assert_allclose(vector, total / 38, rtol=1e-9, atol=1e-12)
 
 
@@ -177,18 +176,18 @@ def test_one_batch_of_all_is_the_batch_method(world, name, count):
     pool.make_pool(decoder(made)(START, np.arange(20)), sentences=20), refs
   )
   # Of several passes the batch method takes the best, the learner the last.
-  begun = learning.begin(weight_files.to_vector(START, full.names))
+  begun = learning.Learner(weights=candidate_lists.to_vector(START, full.names))
   assert method.passes is not None
   *_, (last, _) = method.passes(
     full, begun, method.config, loop._round_seed(3, 0, 1)
   )
-  vector = weight_files.to_vector(state.weights, full.names)
+  vector = candidate_lists.to_vector(state.weights, full.names)
   np.testing.assert_array_equal(vector, last.average)
   if count == 1:
     method = methods.exploring(method)
     tuned, _ = method.optimise(
       full,
-      weight_files.to_vector(START, full.names),
+      candidate_lists.to_vector(START, full.names),
       method.config,
       loop._round_seed(3, 0, 1),
     )
@@ -231,7 +230,7 @@ def test_an_optimizer_goes_on_over_batches_and_rounds(world, optimizer):
   options = {**STEPS, "optimizer": optimizer, "l2": "0.1", "cost_scale": "1"}
   options["start_scale"] = "0"
   state = learn(world, "risk", log=log, options=options, batch_size=1)
-  weights = weight_files.to_vector(START, made.names)
+  weights = candidate_lists.to_vector(START, made.names)
   centre = weights.copy()
   mean, squares, times = np.zeros((3, len(weights)))
   for (row,) in batches(log, 20):
@@ -249,7 +248,7 @@ def test_an_optimizer_goes_on_over_batches_and_rounds(world, optimizer):
       step /= np.sqrt(squares / (1 - 0.999**times)) + 1e-8
     weights[used] -= 0.02 * step[used]
   assert state.memory is not None and state.memory.slots
-  found = weight_files.to_vector(state.memory.weights, made.names)
+  found = candidate_lists.to_vector(state.memory.weights, made.names)
   # Adam makes steps of the rounding of a slope that is 0.
   real = np.array(made.names) != "constant"
   np.testing.assert_allclose(found[real], weights[real], rtol=2e-3, atol=2e-4)

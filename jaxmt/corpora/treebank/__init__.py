@@ -6,3 +6,30 @@ English forms: `morphology`, `english`. Productions, from small to large:
 `constructions`, `clauses`, `relatives`, `states`, `statements`, `questions`,
 `sentences`. `jaxmt.corpora.synthetic` draws a corpus from them.
 """
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  "adverbials",
+  "clauses",
+  "constructions",
+  "english",
+  "lexicon",
+  "modifiers",
+  "morphology",
+  "names",
+  "nominals",
+  "nouns",
+  "patterns",
+  "people",
+  "predicates",
+  "questions",
+  "relatives",
+  "sentences",
+  "settings",
+  "statements",
+  "states",
+  "structure",
+  "verbs",
+)

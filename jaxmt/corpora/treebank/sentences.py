@@ -88,16 +88,16 @@ def sentence(draw: Draw) -> Sentence:
 
 
 def _leaves(tree: Tree) -> tuple[Leaf, ...]:
-  found: list[Leaf] = []
+  leaves: list[Leaf] = []
   stack: list[Tree | Leaf] = [tree]
   while stack:
     top = stack.pop()
     if isinstance(top, Leaf):
-      top.index = len(found)
-      found.append(top)
+      top.index = len(leaves)
+      leaves.append(top)
     else:
       stack.extend(reversed(top.children))
-  return tuple(found)
+  return tuple(leaves)
 
 
 def _articles(tokens: list[Token]) -> list[Token]:

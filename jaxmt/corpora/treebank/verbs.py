@@ -274,11 +274,11 @@ _ALL_FRAMES, _WEIGHTS = _read(_FRAMES)
 Choice = tuple[tuple[Frame, ...], tuple[float, ...]]  # frames, weight totals
 
 
-def _choice(wanted) -> Choice:
+def _choice(fits) -> Choice:
   """The frames for which `wanted(frame)` holds."""
-  kept = [i for i, frame in enumerate(_ALL_FRAMES) if wanted(frame)]
-  frames = tuple(_ALL_FRAMES[i] for i in kept)
-  return frames, running_totals([_WEIGHTS[i] for i in kept])
+  numbers = [i for i, frame in enumerate(_ALL_FRAMES) if fits(frame)]
+  frames = tuple(_ALL_FRAMES[i] for i in numbers)
+  return frames, running_totals([_WEIGHTS[i] for i in numbers])
 
 
 FRAMES = _choice(lambda f: True)

@@ -217,8 +217,8 @@ def seam(last: jax.Array, first: jax.Array) -> tuple[jax.Array, jax.Array]:
     count, hit = none, none
     for before in range(1, order):
       both = last[..., before - 1, :] & first[..., order - before - 1, :]
-      found = lax.population_count(both).astype(jnp.int32).sum(-1)
-      count, hit = count + found, hit + (found > 0)
+      shared = lax.population_count(both).astype(jnp.int32).sum(-1)
+      count, hit = count + shared, hit + (shared > 0)
     matches.append(count)
     hits.append(hit)
   return jnp.stack(matches, axis=-1), jnp.stack(hits, axis=-1)

@@ -70,6 +70,7 @@ def build_chart(
   *,
   rules: RuleColumns,
   copies: RuleColumns,
+  scores: np.ndarray,
   tile: int,
   widths: tuple[int, ...],
   sizes: tuple[int, int, int] | None = None,
@@ -81,7 +82,8 @@ def build_chart(
     matches: cells and applications of B sentences; at most `widths[-1]` per
       cell.
     rules: what the search knows of the table's rules and the goal.
-    copies: and of the pass-through words, which follow them.
+    copies: and of the P pass-through words, which follow them.
+    scores: static scores of all of them, float32 `[R + 1 + P]`.
     tile: cells per tile.
     widths: applications per cell the search is compiled for, rising.
     sizes: padded numbers of (cells, tiles, local rules); the smallest buckets
@@ -101,7 +103,7 @@ def build_chart(
   starts, width = _tiles(_level(matches)[order], counts[order], tile, widths)
   local = matches.rules
   matches = dataclasses.replace(matches, place=place)
-  mark = np.zeros(len(rules.score) + len(copies.score), np.int32)
+  mark = np.zeros(len(scores), np.int32)
   mark[local] = np.arange(len(local), dtype=np.int32)
   needed = (len(matches) + 1 + tile, len(starts), len(local))
   if sizes is None:
@@ -113,10 +115,9 @@ def build_chart(
   take = lambda one, two, fill: _padded(
     np.concatenate([one[listed], two[copied]]), sizes[2], 0, fill
   )
-  static = np.concatenate([rules.score[listed], copies.score[copied]])
   return (
     Chart(
-      **_applications(matches, mark, static, sizes[0], widths[-1]),
+      **_applications(matches, mark, scores[local], sizes[0], widths[-1]),
       tile_start=_padded(starts, sizes[1], 0, 0),
       tile_width=_padded(width, sizes[1], 0, 0),
       num_tiles=np.array(len(starts), np.int32),

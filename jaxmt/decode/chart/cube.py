@@ -170,15 +170,17 @@ def tier_tuples(
     beam: K.
     first: whether every rank of the first two children is tried alone.
   """
-  few = min(arity, 2)
-  chosen = [rank_tuples(count=count, arity=few, beam=beam)]
+  first_children = min(arity, 2)
+  chosen = [rank_tuples(count=count, arity=first_children, beam=beam)]
   if first and count:
     alone = np.arange(1, beam, dtype=np.int32)[:, None, None] * np.eye(
-      few, dtype=np.int32
+      first_children, dtype=np.int32
     )
-    chosen.append(alone.reshape(-1, few))
-  chosen = [np.pad(some, ((0, 0), (0, arity - few))) for some in chosen]
-  if arity > few:
+    chosen.append(alone.reshape(-1, first_children))
+  chosen = [
+    np.pad(some, ((0, 0), (0, arity - first_children))) for some in chosen
+  ]
+  if arity > first_children:
     chosen.append(rank_tuples(count=count, arity=arity, beam=beam))
   every = dict.fromkeys(map(tuple, np.concatenate(chosen).tolist()))
   return np.array(list(every), np.int32).reshape(len(every), arity)

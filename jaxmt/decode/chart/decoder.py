@@ -28,14 +28,14 @@ from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import (
   Model,
   Source,
+  copy_scores,
   device_parameters,
-  rescore_source,
   select_source,
 )
 from jaxmt.features.base import StatefulFeature
 from jaxmt.grammar import table as rule_tables
-from jaxmt.grammar.match import matching
-from jaxmt.grammar.match.matching import Matches
+from jaxmt.grammar.match import applications, matching
+from jaxmt.grammar.match.matching import Matches, Patterns
 from jaxmt.runtime import parallel
 from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged
@@ -122,10 +122,48 @@ def make_batches(
   return batches
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ChartBatch:
+  """Sentences that are searched together; no weights are in it.
+
+  Attributes:
+    rows: which sentences, for each device, int64 `[B]`.
+    sources: those sentences.
+    patterns: where the grammar's source patterns stand in them.
+  """
+
+  rows: tuple[np.ndarray, ...]
+  sources: tuple[Source, ...]
+  patterns: tuple[Patterns, ...]
+
+
+def make_batch(
+  model: Model, source: Source, rows: Sequence[np.ndarray]
+) -> ChartBatch:
+  """Selects sentences and finds all source patterns of rules in them."""
+  sources = tuple(select_source(source, part) for part in rows)
+  return ChartBatch(
+    rows=tuple(rows),
+    sources=sources,
+    patterns=tuple(
+      matching.find_patterns(
+        part.ids,
+        table=model.table,
+        trie=model.trie,
+        copies=part.copies,
+        config=model.limits,
+        spans=part.spans,
+        width=model.arity,
+      )
+      for part in sources
+    ),
+  )
+
+
 def prepare(
   model: Model,
   source: Source,
-  parts: list[np.ndarray],
+  parts: Sequence[np.ndarray],
   *,
   config: SearchConfig,
 ) -> Prepared:
@@ -137,24 +175,32 @@ def prepare(
     parts: the sentences for each device.
     config: sizes.
   """
-  source = rescore_source(model, source)
-  limits = dataclasses.replace(model.limits, applications=config.widths[-1])
-  scores = np.concatenate([model.columns.score, source.columns.score])
-  sources = tuple(select_source(source, part) for part in parts)
-  matches = tuple(
-    matching.match(
-      part.ids,
-      table=model.table,
-      trie=model.trie,
-      ranked=model.ranked,
-      scores=scores,
-      copies=part.copies,
-      config=limits,
-      spans=part.spans,
-      width=model.arity,
+  batch = make_batch(model, source, parts)
+  return lay_out(model, batch, copy_scores(model, source), config=config)
+
+
+def lay_out(
+  model: Model, batch: ChartBatch, copied: np.ndarray, *, config: SearchConfig
+) -> Prepared:
+  """Chooses the rule applications of a batch and lays them out.
+
+  Args:
+    model: rules and weights.
+    batch: of `make_batch`.
+    copied: `copy_scores` of the text that the batch is of.
+    config: sizes.
+  """
+  sources = batch.sources
+  scores = np.concatenate([model.columns.score, copied])
+  matches = [
+    applications.select(
+      part,
+      (model.ranked.flat, model.ranked.offsets),
+      scores,
+      limit=config.widths[-1],
     )
-    for part in sources
-  )
+    for part in batch.patterns
+  ]
   needed = [charts.needed_sizes(m, tile=config.tile) for m in matches]
   cells, tiles, rules = np.max(needed, axis=0).tolist()
   cells = ragged.bucket(max(cells, _LEAST_CELLS))
@@ -167,13 +213,14 @@ def prepare(
     charts.build_chart(
       m,
       rules=model.columns,
-      copies=source.columns,
+      copies=part.columns,
+      scores=scores,
       tile=config.tile,
       widths=config.widths,
       sizes=(cells, tiles, rules),
       sentences=sentences,
     )
-    for m in matches
+    for part, m in zip(sources, matches, strict=True)
   ]
   return Prepared(
     sources=sources,
@@ -386,6 +433,40 @@ def results(
   ]
 
 
+def plan(
+  model: Model,
+  source: Source,
+  *,
+  config: DecodeConfig,
+  mesh: Mesh | None = None,
+  room: int = 0,
+) -> list[ChartBatch | list[np.ndarray]]:
+  """Packs sentences into batches, whatever the weights.
+
+  Args:
+    model: rules; its weights do not matter.
+    source: N sentences.
+    config: how to decode.
+    mesh: devices to split each batch over.
+    room: bytes of patterns that may be found now and kept. Beyond, batches are
+      lists of the sentences of each part, and `decode` finds their patterns.
+  """
+  parts = 1 if mesh is None else mesh.size
+  batches: list[ChartBatch | list[np.ndarray]] = []
+  for rows in make_batches(
+    sentence_cells(model, source),
+    cells=_even_cells(model, source, config, parts),
+    parts=parts,
+  ):
+    if room <= 0:
+      batches.append(rows)
+      continue
+    batch = make_batch(model, source, rows)
+    room -= sum(part.places[0].nbytes for part in batch.patterns)
+    batches.append(batch)
+  return batches
+
+
 def decode(
   model: Model,
   source: Source,
@@ -395,7 +476,9 @@ def decode(
   parameters: tuple[Any, ...] | None = None,
   augmentation: Augmentation | None = None,
   references: Sequence[str] | None = None,
-) -> Iterator[list[Result]]:
+  batches: Sequence[ChartBatch | list[np.ndarray]] | None = None,
+  read: Callable[[Result], Any] = lambda result: result,
+) -> Iterator[list[Any]]:
   """Decodes sentences; yields the parts of each batch when it is done.
 
   Batches come in a fixed order, whatever the number of threads.
@@ -409,6 +492,8 @@ def decode(
     augmentation: extra scores (see `augmentations`); the best derivation is
       then that of the best augmented score.
     references: with an augmentation, one tokenised line per sentence.
+    batches: of `plan`, if the text is decoded more than once.
+    read: what is made of each `Result`, in the thread that searched it.
 
   Raises:
     ValueError: if there is an augmentation but not N references, or references
@@ -418,24 +503,20 @@ def decode(
     raise ValueError("an augmentation and references go together")
   if references is not None and len(references) != len(source):
     raise ValueError(f"{len(references)} references, {len(source)} sentences")
-  source = rescore_source(model, source)
   host = host_search.on_host(
     model, config.search.backend, augmented=augmentation is not None
   )
   if parameters is None and not host:
     parameters = device_parameters(model)
-  parts = 1 if mesh is None else mesh.size
-  batches = make_batches(
-    sentence_cells(model, source),
-    cells=_even_cells(model, source, config, parts),
-    parts=parts,
-  )
+  copied = copy_scores(model, source)
 
-  def work(batch: list[np.ndarray]) -> list[Result]:
-    prepared = prepare(model, source, batch, config=config.search)
+  def work(batch: ChartBatch | list[np.ndarray]) -> list[Any]:
+    if not isinstance(batch, ChartBatch):
+      batch = make_batch(model, source, batch)
+    prepared = lay_out(model, batch, copied, config=config.search)
     inputs = None
     if references is not None:
-      lines = [[references[row] for row in part] for part in batch]
+      lines = [[references[row] for row in part] for part in batch.rows]
       inputs = make_inputs(model, prepared, lines)
     beams = run_search(
       prepared,
@@ -447,8 +528,10 @@ def decode(
       mesh=mesh,
       augmentation=augmentation,
     )
-    return results(batch, prepared, beams)
+    return list(map(read, results(batch.rows, prepared, beams)))
 
+  if batches is None:
+    batches = plan(model, source, config=config, mesh=mesh)
   yield from in_order(work, batches, threads=config.threads)
 
 

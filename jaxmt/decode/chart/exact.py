@@ -22,10 +22,16 @@ from jaxmt.decode.chart import (
 )
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
 from jaxmt.decode.chart.search import Beams
-from jaxmt.decode.model import Model, Source, device_parameters, rescore_source
+from jaxmt.decode.model import (
+  Model,
+  Source,
+  device_parameters,
+  ranked_rules,
+  rescore_source,
+)
 from jaxmt.errors import InputError
 from jaxmt.features.base import rule_column
-from jaxmt.grammar.match import matching, source_trie
+from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm.tables import Tables
 from jaxmt.text.ragged import row_offsets
@@ -71,12 +77,7 @@ def without_limits(model: Model) -> Model:
   return dataclasses.replace(
     model,
     limits=dataclasses.replace(model.limits, targets=size, applications=size),
-    ranked=source_trie.rank_rules(
-      model.trie,
-      model.columns.score[: len(model.table)],
-      model.table.lhs,
-      limit=size,
-    ),
+    ranked=ranked_rules(model.trie, model.columns, limit=size),
   )
 
 

@@ -142,7 +142,7 @@ def _number(offsets, rules, sentence, local):
   for item, rule in enumerate(local):
     where[rule] = item
   stamp = np.full(len(local), -1, np.int32)
-  given = np.zeros(len(local), np.int32)
+  used = np.zeros(len(local), np.int32)
   number = np.empty(len(rules), np.int32)
   of_sentence = np.empty(len(rules), np.int32)
   of_rule = np.empty(len(rules), np.int32)
@@ -152,10 +152,10 @@ def _number(offsets, rules, sentence, local):
     for item in range(offsets[cell], offsets[cell + 1]):
       rule = where[rules[item]]
       if stamp[rule] != row:
-        stamp[rule], given[rule] = row, count
+        stamp[rule], used[rule] = row, count
         of_sentence[count], of_rule[count] = row, rule
         count += 1
-      number[item] = given[rule]
+      number[item] = used[rule]
   return number, of_sentence[:count].copy(), of_rule[:count].copy()
 
 

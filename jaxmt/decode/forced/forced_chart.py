@@ -16,7 +16,7 @@ from jaxmt.decode.forced.forced_items import (
   full,
   no_buckets,
 )
-from jaxmt.grammar.match.match_kernel import GLUE, ORDINARY, has_label
+from jaxmt.grammar.match.applications import GLUE, ORDINARY, has_label
 from jaxmt.grammar.match.source_trie import TREE
 from jaxmt.grammar.table import X
 from jaxmt.text.kernels import grown_rows, njit
@@ -130,11 +130,11 @@ def _start(rows, used, heads, cell, after, span_heads, bounds, span):
   """Adds the patterns that begin with the closed cell as a site."""
   begin, end = cell[0], cell[1]
   for root in range(2):
-    there = end - begin <= span
+    allowed = end - begin <= span
     if root == TREE:
-      there = span_heads[begin, end] >= 0
+      allowed = span_heads[begin, end] >= 0
     node = after[root, len(heads)]
-    if there and node >= 0 and bounds[begin, end, 1] > bounds[begin, end, 0]:
+    if allowed and node >= 0 and bounds[begin, end, 1] > bounds[begin, end, 0]:
       rows, used = _push(rows, heads, used, -1 - root, node, end, begin)
   return rows, used
 
@@ -191,11 +191,13 @@ def fill_spans(copied, spans, surveyed, table, text, span, work):
   sites = np.zeros((width, 2), np.int64)
   rows = np.zeros((256, _SPANS + 2 * width), np.int64)
   heads = np.empty(side, np.int64)
+  # Spans from right to left, shorter ones first: sites are filled by then.
   after = surveyed[0]
   for begin in range(length - 1, -1, -1):
     used = np.int64(0)
     for end in range(side):
       heads[end] = -1
+    # Patterns that begin with the word at `begin`.
     for root in range(2):
       node = after[root, begin]
       if node >= 0:
@@ -207,6 +209,7 @@ def fill_spans(copied, spans, surveyed, table, text, span, work):
       cell = (begin, end, np.int64(ORDINARY), start)
       state = (text, order, bounds, sites, work)
       chart = (items, edges, no_buckets(np.int64(16)))
+      # Patterns that end at `end`, and the word copied.
       chart = _apply_patterns(
         rows, heads[end], surveyed, cell, constituents, table, state, chart
       )
@@ -216,6 +219,7 @@ def fill_spans(copied, spans, surveyed, table, text, span, work):
       items, edges, _ = chart
       if full(counts, limits):
         return items, edges, order, bounds
+      # Close the cell, then extend patterns by it: as first site, as next one.
       order = close_cell(items, order, start, counts[ITEMS], len(text[0]))
       bounds[begin, end, 0], bounds[begin, end, 1] = start, counts[ITEMS]
       rows, used = _start(

@@ -135,6 +135,7 @@ def apply_rule(
     counts[STEPS] += 1
     if counts[STEPS] > limits[STEPS]:
       break
+    # All symbols stand: an edge. Then look for the next way to place them.
     if place == len(symbols):
       chart = add_edge(
         chart, cell, label, opened[place], at[place], rule, tails, counts
@@ -143,6 +144,7 @@ def apply_rule(
         break
       place -= 1
       continue
+    # The next place of a word, or the next item of a site, that follows on.
     symbol, here = symbols[place], at[place]
     if symbol >= 0:
       if here < 0:
@@ -163,6 +165,7 @@ def apply_rule(
         tails[site] = item
         if chart[0][item, FIRST] >= 0:
           begin, end = chart[0][item, FIRST], chart[0][item, LAST]
+    # Without one go back a symbol; else on to the next.
     if follower < 0:
       place -= 1
       continue

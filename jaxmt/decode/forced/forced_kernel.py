@@ -16,7 +16,7 @@ from jaxmt.decode.forced.forced_items import (
   full,
 )
 from jaxmt.decode.forced.survey import FITTING, chain_positions, survey
-from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
+from jaxmt.grammar.match.applications import GOAL, ORDINARY
 from jaxmt.text.kernels import grown_rows, njit
 
 # Why there is no derivation.
@@ -201,6 +201,7 @@ def force_batch(
   """
   low, high = batch
   width = limits[3]
+  # Room that all sentences share.
   scratch = (
     np.full(sizes[0], -1, np.int32),
     np.full(sizes[1], -1, np.int32),
@@ -225,6 +226,7 @@ def force_batch(
     if max(len(words), len(goal)) > limits[4]:
       status[row - low, 0] = LONG
       continue
+    # Where each word stands in the reference; then all items and edges.
     link = chain_positions(goal, scratch[0])
     sentence = _sentence(
       words,
@@ -239,6 +241,7 @@ def force_batch(
     )
     for word in goal:
       scratch[0][word] = -1
+    # Append the sentence to those before it.
     node_counts[row - low] = len(sentence[0])
     nodes = grown_rows(nodes, num_nodes + len(sentence[0]))
     edge_counts = grown_rows(edge_counts, num_nodes + len(sentence[0]))

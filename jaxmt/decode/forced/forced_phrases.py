@@ -25,7 +25,7 @@ from jaxmt.decode.forced.survey import (
   is_excluded,
 )
 from jaxmt.decode.phrase.stack_kernel import cover
-from jaxmt.grammar.match.match_kernel import GLUE, GOAL
+from jaxmt.grammar.match.applications import GLUE, GOAL
 from jaxmt.grammar.match.source_trie import step
 from jaxmt.text.kernels import GOLDEN, grown_rows, mixed, njit
 
@@ -335,6 +335,7 @@ def force_batch(
     if max(len(words), len(said)) > longest_line:
       out[0] = LONG
       continue
+    # Phrase pairs that match the source and occur in the reference.
     text = (said, first, chain_positions(said, first))
     options, heads, produced = _find(
       words,
@@ -345,6 +346,7 @@ def force_batch(
       longest,
       copy_all,
     )
+    # A reference word that no phrase pair produces, or none that fits.
     for place in range(len(said)):
       if out[0] != WORD and first[said[place]] == place:
         if produced[place] == 0:
@@ -355,25 +357,27 @@ def force_batch(
       first[word] = -1
     if out[0]:
       continue
+    # Search from left to right, then keep what complete hypotheses use.
     hypotheses, links, stacks, done = _search(
       len(words), options, heads, classes, goal[0], (limit, most)
     )
     if not done:
       out[0] = LIMIT
       continue
-    own = _finish(len(words), len(said), hypotheses, links, stacks, goal)
-    if len(own[0]) == 0:
+    forest = _finish(len(words), len(said), hypotheses, links, stacks, goal)
+    if len(forest[0]) == 0:
       _explain(len(words), options, hypotheses, out)
       continue
-    node_counts[row - low] = len(own[0])
-    nodes = grown_rows(nodes, num_nodes + len(own[0]))
-    edge_counts = grown_rows(edge_counts, num_nodes + len(own[0]))
-    edges = grown_rows(edges, num_edges + len(own[1]))
-    nodes[num_nodes : num_nodes + len(own[0])] = own[0]
-    edge_counts[num_nodes : num_nodes + len(own[0]), 0] = own[2]
-    edges[num_edges : num_edges + len(own[1])] = own[1]
-    num_nodes += len(own[0])
-    num_edges += len(own[1])
+    # Append the sentence to those before it.
+    node_counts[row - low] = len(forest[0])
+    nodes = grown_rows(nodes, num_nodes + len(forest[0]))
+    edge_counts = grown_rows(edge_counts, num_nodes + len(forest[0]))
+    edges = grown_rows(edges, num_edges + len(forest[1]))
+    nodes[num_nodes : num_nodes + len(forest[0])] = forest[0]
+    edge_counts[num_nodes : num_nodes + len(forest[0]), 0] = forest[2]
+    edges[num_edges : num_edges + len(forest[1])] = forest[1]
+    num_nodes += len(forest[0])
+    num_edges += len(forest[1])
   return (
     nodes[:num_nodes],
     node_counts,

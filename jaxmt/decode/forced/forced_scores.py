@@ -10,9 +10,10 @@ from jaxmt.decode.model import Model, Source, rescore_source
 from jaxmt.decode.phrase import chains
 from jaxmt.errors import InputError
 from jaxmt.features.base import rule_column
-from jaxmt.grammar.match.match_kernel import GOAL, ORDINARY
+from jaxmt.grammar.match.applications import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.tables import EOS_WORD, ROOT, advance
+from jaxmt.lm.automaton import advance
+from jaxmt.lm.tables import EOS_WORD, ROOT
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 

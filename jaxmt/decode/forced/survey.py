@@ -178,12 +178,14 @@ def survey(
   produced = np.zeros(len(text[0]), np.uint8)
   known = np.zeros(length, np.bool_)
   count, num_kept = np.int64(2), np.int64(0)
+  # Both roots can begin at every word.
   for root in range(2):
     nodes[root, _NODE], nodes[root, _ROOT] = root, root
     nodes[root, _LOW], nodes[root, _HIGH] = 0, 0
     if root == LEXICAL or len(spans):
       for position in range(length):
         nodes[root, _COLUMNS + position] = position
+  # Breadth first: nodes that patterns in the sentence reach.
   local = 0
   while local < count:
     node, tree = nodes[local, _NODE], nodes[local, _ROOT] == TREE
@@ -197,6 +199,7 @@ def survey(
       onward = tries.step(keys, children, node, symbol)
       if onward < 0:
         continue
+      # A node met for the first time: which of its rules fit the reference?
       below = local_of[onward]
       if below < 0:
         below = count
@@ -215,6 +218,7 @@ def survey(
         if local == LEXICAL and step < length and alive:
           for position in range(step, length):
             known[position] |= words[position] == words[step]
+      # Link it, and note where reading goes on: after a word, after sites.
       if step < length:
         nodes[local, _COLUMNS + side + step] = below
         place = _COLUMNS + step + 1
@@ -223,6 +227,7 @@ def survey(
         nodes[local, _SITE] = below
         _spread_sites(nodes, local, below, spans, tree, span)
     local += 1
+  # Leave the table of local numbers empty, and drop links that lead nowhere.
   for local in range(2, count):
     local_of[nodes[local, _NODE]] = -1
   after, ranges = _useful_links(nodes, count, side)

@@ -1,1 +1,15 @@
 """Phrase-based search: stacks of hypotheses from left to right."""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  "chains",
+  "decoder",
+  "markup",
+  "phrase_chart",
+  "phrase_model",
+  "stack_forest",
+  "stack_kernel",
+  "stack_search",
+)

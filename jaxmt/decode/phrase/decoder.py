@@ -7,7 +7,7 @@ results up to rounding.
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -419,7 +419,8 @@ def decode(
   mesh: Mesh | None = None,
   parameters: Any = None,
   kernel: bool | None = None,
-) -> Iterator[list[PhraseResult]]:
+  read: Callable[[PhraseResult], Any] = lambda result: result,
+) -> Iterator[list[Any]]:
   """Decodes sentences; yields the parts of each batch when it is done.
 
   Args:
@@ -430,13 +431,14 @@ def decode(
     parameters: of `model.device_parameters`, if they are on the device already.
     kernel: whether to search on the host; if None, the config's backend says
       it.
+    read: what is made of each `PhraseResult`, in the thread that searched it.
   """
   source = rescore_source(model, source)
   host = on_host(config.search.backend, mesh) if kernel is None else kernel
   if not host and parameters is None:
     parameters = models.device_parameters(model)
 
-  def work(rows: np.ndarray) -> list[PhraseResult]:
+  def work(rows: np.ndarray) -> list[Any]:
     found = search_rows(
       model,
       source,
@@ -446,7 +448,7 @@ def decode(
       kernel=host,
       mesh=mesh,
     )
-    return [found]
+    return [read(found)]
 
   parts = 1 if mesh is None else mesh.size
   batches = make_batches(source.ids.lengths, parts=parts)

@@ -59,7 +59,7 @@ class PhraseChart:
 
 
 def padded_length(words: int) -> int:
-  """Returns N for sentences of up to so many words."""
+  """Returns N for sentences of up to `length` words."""
   for size in _SIZES:
     if words <= size:
       return size

@@ -12,7 +12,7 @@ from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.model import Model
 from jaxmt.decode.phrase.decoder import PhraseResult
 from jaxmt.decode.translation_forest import RuleUses, Spans
-from jaxmt.grammar.match.match_kernel import GLUE, GOAL
+from jaxmt.grammar.match.applications import GLUE, GOAL
 from jaxmt.grammar.table import X
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit

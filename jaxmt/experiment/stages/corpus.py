@@ -75,12 +75,12 @@ class Corpus(Record):
   def part(self, name: str) -> Part:
     """Returns the sentences of "train", "tune" or "test"."""
     if name == "train":
-      given = [[line] for line in self.train_target]
+      references = [[line] for line in self.train_target]
     else:
-      given = getattr(self, f"{name}_references")
+      references = getattr(self, f"{name}_references")
     return Part(
       source=getattr(self, f"{name}_source"),
-      references=given,
+      references=references,
       trees=getattr(self, f"{name}_trees"),
     )
 

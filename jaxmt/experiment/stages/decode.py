@@ -110,11 +110,11 @@ def translate_part(
   settings = system.decode_config(config, model, forest=True)
   pieces = cut(lines)
   done: list[Any] = [None] * len(pieces.lines)
-  found, rows = [], []
+  translations, rows = [], []
   for result, read in translate_lib.stream(
     model, pieces, config=settings, spans=spans, derivations="tree"
   ):
-    found.append(result.best())
+    translations.append(result.best())
     rows.append(result.rows)
     for row, one in zip(result.rows.tolist(), read, strict=True):
       done[row] = one
@@ -128,7 +128,7 @@ def translate_part(
     lines=best,
     trees=[one.tree for one in whole],
     derivations=derivation_rows.by_row(
-      found, rows, size=len(pieces.lines), arity=model.arity
+      translations, rows, size=len(pieces.lines), arity=model.arity
     ),
     score=round(score, 4),
   )
@@ -139,9 +139,9 @@ def _reranked(model, lines, settings, spans, tuned: Tuned) -> list[str]:
   decode = kbest_decoder.make_decode(
     model, lines, config=settings, spans=spans, templates=tuned.templates
   )
-  found = decode(tuned.weights, np.arange(len(lines)))
+  lists = decode(tuned.weights, np.arange(len(lines)))
   best = [""] * len(lines)
-  sentences, first = np.unique(found.sentence, return_index=True)
+  sentences, first = np.unique(lists.sentence, return_index=True)
   for sentence, row in zip(sentences.tolist(), first.tolist(), strict=True):
-    best[sentence] = found.lines[row]
+    best[sentence] = lists.lines[row]
   return best

@@ -114,7 +114,7 @@ def evaluate(
     lowercase=config.lowercase,
     order=config.order,
   )
-  lines = [own.hypothesis(config.part) for own in systems.values()]
+  lines = [system.hypothesis(config.part) for system in systems.values()]
   scored = evaluation.evaluate(references, lines, settings)
   plan = comparison.SignificancePlan(paired=len(systems) > 1, test=config.test)
   counts = {len(row) for row in references}

@@ -303,16 +303,16 @@ def _extract(
 
 def _reordering(config: GrammarStageConfig, pairs):
   """The reordering model of a BTG, and what its training saw."""
-  found = block_pairs.find(
+  blocks = block_pairs.find(
     pairs.source,
     pairs.target,
     pairs.links,
     longest=config.reordering.longest,
   )
   model, report = maxent_reordering.train(
-    found.words,
-    found.inverted,
-    found.sentence,
+    blocks.words,
+    blocks.inverted,
+    blocks.sentence,
     source_words=pairs.source_words,
     target_words=pairs.target_words,
     options=config.reordering,

@@ -29,9 +29,9 @@ def mix(config: MixConfig, *, grammar: Grammar, learned: Theta) -> Theta:
     grammar: the rules, with their first θ.
     learned: the trained θ.
   """
-  own = [table_lib.feature(grammar.table, name) for name in estimate.THETA]
+  columns = [table_lib.feature(grammar.table, name) for name in estimate.THETA]
   mixed = estimate.interpolate(
-    np.stack(own, axis=1).astype(np.float64),
+    np.stack(columns, axis=1).astype(np.float64),
     np.asarray(learned.theta, np.float64),
     weight=config.weight,
   )

@@ -1,1 +1,23 @@
 """Extraction of synchronous rules from word-aligned text."""
+
+from jaxmt import lazy
+
+__all__, __getattr__, __dir__ = lazy.modules(
+  __name__,
+  "aligned_text",
+  "block_pairs",
+  "extraction",
+  "ghkm",
+  "ghkm_choices",
+  "hiero",
+  "orientations",
+  "packed_rules",
+  "phrase_smoothing",
+  "phrases",
+  "rule_buffer",
+  "shards",
+  "significance",
+  "sorted_runs",
+  "static_features",
+  "streaming_features",
+)

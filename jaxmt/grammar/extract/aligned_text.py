@@ -55,8 +55,8 @@ def read_vocabulary(path: str) -> tuple[Vocabulary, int]:
   for _, (lines,) in _chunks([path]):
     size += len(lines)
     ids, tokens = vocabulary.intern(lines)
-    found = np.bincount(ids.flat, minlength=len(tokens)).tolist()
-    for token, count in zip(tokens, found, strict=True):
+    totals = np.bincount(ids.flat, minlength=len(tokens)).tolist()
+    for token, count in zip(tokens, totals, strict=True):
       counts[token] = counts.get(token, 0) + count
   for special in SPECIALS:
     counts.pop(special, None)
@@ -66,11 +66,11 @@ def read_vocabulary(path: str) -> tuple[Vocabulary, int]:
 
 def read_labels(path: str, *, binarize: bool, on_bad: OnBad) -> tuple[str, ...]:
   """Returns the labels every table has, then those of a file of trees."""
-  found: set[str] = set()
+  labels: set[str] = set()
   for first, (lines,) in _chunks([path]):
     trees, _ = _parse_trees(lines, first, path, binarize, on_bad)
-    found.update(np.array(trees.labels, object)[np.unique(trees.label)])
-  return shard_lib.table_labels(found)
+    labels.update(np.array(trees.labels, object)[np.unique(trees.label)])
+  return shard_lib.table_labels(labels)
 
 
 def read_shards(
@@ -217,8 +217,8 @@ def _parse_chunk(parse, lines: Sequence[str], first: int, on_bad: OnBad):
     except InputError as error:
       on_bad(InputError(error.cause, path=error.path, line=first + row + 1))
       good[row] = False
-  kept = [text if fine else "" for text, fine in zip(lines, good, strict=True)]
-  return parse(everything, kept), good
+  texts = [text if fine else "" for text, fine in zip(lines, good, strict=True)]
+  return parse(everything, texts), good
 
 
 def _emptied(rows: Ragged, good: np.ndarray) -> Ragged:

@@ -71,7 +71,7 @@ def find(
 
 def find_all(parts: Iterable[AlignedShard], *, longest: int = 40) -> BlockPairs:
   """Returns the examples of a corpus in shards; see `find`."""
-  found = [
+  pairs = [
     (
       shard.first,
       find(shard.source, shard.target, shard.links, longest=longest),
@@ -80,13 +80,13 @@ def find_all(parts: Iterable[AlignedShard], *, longest: int = 40) -> BlockPairs:
   ]
   return BlockPairs(
     words=np.concatenate(
-      [np.zeros((0, 8), np.int32), *(one.words for _, one in found)]
+      [np.zeros((0, 8), np.int32), *(one.words for _, one in pairs)]
     ),
     inverted=np.concatenate(
-      [np.zeros(0, bool), *(one.inverted for _, one in found)]
+      [np.zeros(0, bool), *(one.inverted for _, one in pairs)]
     ),
     sentence=np.concatenate(
-      [np.zeros(0, np.int32), *(one.sentence + n for n, one in found)]
+      [np.zeros(0, np.int32), *(one.sentence + n for n, one in pairs)]
     ).astype(np.int32),
   )
 
@@ -117,19 +117,19 @@ def block_spans(length, other_length, links):
   # Source words that each target word is linked to: first and last.
   first = np.full(other_length, length, np.int32)
   last = np.full(other_length, -1, np.int32)
-  near = np.full(length, other_length, np.int32)
-  far = np.full(length, -1, np.int32)
+  lowest = np.full(length, other_length, np.int32)
+  highest = np.full(length, -1, np.int32)
   for item in range(len(links)):
     one, other = links[item, 0], links[item, 1]
     first[other] = min(first[other], one)
     last[other] = max(last[other], one)
-    near[one] = min(near[one], other)
-    far[one] = max(far[one], other)
+    lowest[one] = min(lowest[one], other)
+    highest[one] = max(highest[one], other)
   for begin in range(length):
     bottom, top = np.int32(other_length), np.int32(-1)
     for end in range(begin + 1, length + 1):
-      bottom = min(bottom, near[end - 1])
-      top = max(top, far[end - 1])
+      bottom = min(bottom, lowest[end - 1])
+      top = max(top, highest[end - 1])
       good = top >= 0
       for other in range(bottom, top + 1):
         if last[other] >= 0 and (first[other] < begin or last[other] >= end):

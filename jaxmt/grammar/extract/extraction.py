@@ -180,10 +180,10 @@ def assemble(
     columns = packed_rules.unpack(part.rows)
     fields = {f.name: getattr(columns, f.name) for f in _FIELDS}
     features = np.zeros((len(part), 0), np.float32)
-    made = dataclasses.replace(
+    grammar = dataclasses.replace(
       glue, **fields, counts=part.shares / COUNT_UNIT, features=features
     )
-    tables.append(made)
+    tables.append(grammar)
     origins.append(part.sentences)
     shares.append(part.sentence_shares)
   bounds = np.cumsum([0, *map(len, tables), len(glue)])
@@ -287,11 +287,11 @@ def _origin(origins, sentences: int, allocate: Allocate) -> Provenance:
   names = {"sentences": np.int32, "lengths": np.int64, "shares": np.int64}
   for name, dtype in names.items():  # there may have been no rules
     origins.append(name, np.zeros(0, dtype))
-  found, lengths, shares = (origins.array(name) for name in names)
+  owners, lengths, shares = (origins.array(name) for name in names)
   offsets = allocate("origin_offsets", len(lengths) + 1, np.int64)
   np.cumsum(lengths, out=offsets[1:])
   return provenance_lib.from_rules(
-    Ragged(flat=found, offsets=offsets),
+    Ragged(flat=owners, offsets=offsets),
     shares,
     number=sentences,
     allocate=allocate,

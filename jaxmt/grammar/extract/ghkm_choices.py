@@ -92,7 +92,7 @@ def find_cuts(tree, spans, root, limits):
   width = 3 + 2 * below
   stack = np.empty((2 * below + 4, width), np.int32)
   cuts = np.empty((4, 1 + min(most_sites, below)), np.int32)
-  found = 0
+  count = 0
   stack[0, 0] = 0
   stack[0, 1] = _push_sites(size, spans, root, stack, 0, 3 + below)
   stack[0, 2] = 1
@@ -105,11 +105,11 @@ def find_cuts(tree, spans, root, limits):
     if kept + waiting - spare > most_sites:
       top -= 1
     elif waiting == 0:
-      cuts = grown_rows(cuts, found + 1)
-      cuts[found, 0] = kept
+      cuts = grown_rows(cuts, count + 1)
+      cuts[count, 0] = kept
       for place in range(kept):
-        cuts[found, 1 + place] = stack[row, 3 + place]
-      found += 1
+        cuts[count, 1 + place] = stack[row, 3 + place]
+      count += 1
       top -= 1
     else:
       site = stack[row, 2 + below + waiting]
@@ -127,7 +127,7 @@ def find_cuts(tree, spans, root, limits):
       stack[leaving, 3 + kept] = site
       stack[leaving, 0] = kept + 1
       stack[leaving, 1] = waiting - 1
-  return cuts, found
+  return cuts, count
 
 
 @njit
@@ -165,7 +165,7 @@ def attach(spans, free, root, sites, most):
   room = np.zeros(2 + 2 * number, np.int32)
   first = 2 if root == 0 else 0  # the tree's root has the whole sentence
   out = np.empty((min(most, 4), 2 + 2 * number), np.int32)
-  found = 0
+  count = 0
   while True:
     begin, end = spans[root, 0], spans[root, 1]
     room[0], room[1] = free[begin, 0], free[end, 1]
@@ -173,18 +173,18 @@ def attach(spans, free, root, sites, most):
       digits[0], digits[1] = room[0], room[1]
     begin -= digits[0]
     end += digits[1]
-    out = grown_rows(out, found + 1)
-    out[found, 0], out[found, 1] = begin, end
+    out = grown_rows(out, count + 1)
+    out[count, 0], out[count, 1] = begin, end
     for place in range(number):
       low, high = spans[sites[order[place]], 0], spans[sites[order[place]], 1]
       digit = 2 + 2 * place
       room[digit] = min(free[low, 0], low - begin)
       room[digit + 1] = min(free[high, 1], end - high)
       begin = high + digits[digit + 1]
-      out[found, 2 + 2 * order[place]] = low - digits[digit]
-      out[found, 3 + 2 * order[place]] = begin
-    found += 1
-    if found == most:
+      out[count, 2 + 2 * order[place]] = low - digits[digit]
+      out[count, 3 + 2 * order[place]] = begin
+    count += 1
+    if count == most:
       break
     # The next number, last digit fastest; its bounds hang on earlier digits.
     step = 1 + 2 * number
@@ -194,4 +194,4 @@ def attach(spans, free, root, sites, most):
     if step < first:
       break
     digits[step] += 1
-  return out, found
+  return out, count

@@ -199,10 +199,10 @@ def find_phrases(
     right[other] = max(right[other], word)
     number[word] += 1
   phrases = np.empty((64, 5), np.int32)
-  found = 0
+  count = 0
   first_at = np.zeros(source_size + 1, np.int64)
   for start in range(source_size):
-    first_at[start] = found
+    first_at[start] = count
     if tight and number[start] == 0:
       continue
     bottom, top, inside = target_size, -1, 0
@@ -216,16 +216,16 @@ def find_phrases(
         continue
       if not _closed(left, right, bottom, top, start, end):
         continue
-      phrases, found = _add_phrases(
+      phrases, count = _add_phrases(
         phrases,
-        found,
+        count,
         (start, end, bottom, top + 1, inside),
         right,
         longest_target,
         tight,
       )
-  first_at[source_size] = found
-  return phrases[:found], first_at
+  first_at[source_size] = count
+  return phrases[:count], first_at
 
 
 @njit
@@ -238,7 +238,7 @@ def _closed(left, right, bottom, top, start, end):
 
 
 @njit
-def _add_phrases(phrases, found, phrase, right, longest_target, tight):
+def _add_phrases(phrases, count, phrase, right, longest_target, tight):
   """Adds a tight pair and, unless only that, its ways to take unaligned words.
 
   Returns:
@@ -251,19 +251,19 @@ def _add_phrases(phrases, found, phrase, right, longest_target, tight):
     while stop <= len(right) and (stop == over or right[stop - 1] < 0):
       if stop - begin > longest_target:
         break
-      if found == len(phrases):
+      if count == len(phrases):
         phrases = np.concatenate((phrases, np.empty_like(phrases)))
-      phrases[found, 0] = start
-      phrases[found, 1] = end
-      phrases[found, 2] = begin
-      phrases[found, 3] = stop
-      phrases[found, 4] = inside
-      found += 1
+      phrases[count, 0] = start
+      phrases[count, 1] = end
+      phrases[count, 2] = begin
+      phrases[count, 3] = stop
+      phrases[count, 4] = inside
+      count += 1
       if tight:
-        return phrases, found
+        return phrases, count
       stop += 1
     begin -= 1
-  return phrases, found
+  return phrases, count
 
 
 @njit
@@ -277,13 +277,13 @@ def _choose_holes(phrases, first_at, outer, limits):
   start, end = phrases[outer, 0], phrases[outer, 1]
   length = end - start
   chosen = np.empty((8, 2), np.int32)
-  found = 0
+  count = 0
   if length <= limits[3]:
     chosen[0, 0] = -1
     chosen[0, 1] = -1
-    found = 1
+    count = 1
   if limits[4] == 0:
-    return chosen[:found]
+    return chosen[:count]
   for one in range(first_at[start], first_at[end]):
     if not _fits(phrases, outer, one, limits[5]):
       continue
@@ -292,11 +292,11 @@ def _choose_holes(phrases, first_at, outer, limits):
     if links == 0:
       continue
     if left + 1 <= limits[2]:
-      if found == len(chosen):
+      if count == len(chosen):
         chosen = np.concatenate((chosen, np.empty_like(chosen)))
-      chosen[found, 0] = one
-      chosen[found, 1] = -1
-      found += 1
+      chosen[count, 0] = one
+      chosen[count, 1] = -1
+      count += 1
     after = phrases[one, 1] + limits[6]
     # The second must be long enough to leave few symbols.
     shortest = max(limits[5], left + 2 - limits[2])
@@ -312,12 +312,12 @@ def _choose_holes(phrases, first_at, outer, limits):
           or phrases[two, 3] <= phrases[one, 2]
         )
       ):
-        if found == len(chosen):
+        if count == len(chosen):
           chosen = np.concatenate((chosen, np.empty_like(chosen)))
-        chosen[found, 0] = one
-        chosen[found, 1] = two
-        found += 1
-  return chosen[:found]
+        chosen[count, 0] = one
+        chosen[count, 1] = two
+        count += 1
+  return chosen[:count]
 
 
 @njit

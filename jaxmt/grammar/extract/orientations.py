@@ -144,9 +144,9 @@ def _summed(
   np.add.at(totals, (pair, code // 3), counts)
   np.add.at(totals, (pair, 3 + code % 3), counts)
   _, first = np.unique(pair, return_index=True)
-  kept = table_lib.select(table, first)
+  distinct = table_lib.select(table, first)
   return dataclasses.replace(
-    kept,
+    distinct,
     labels=table_lib.LABELS,
     counts=totals[:, :3].sum(1),
     features=reordering.probabilities(totals, smoothing=smoothing),

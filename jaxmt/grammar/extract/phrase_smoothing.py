@@ -45,9 +45,9 @@ def pair_probabilities(
     mass = np.minimum(discounts(counts, method), 0.99 * counts)
     discounted = counts - mass
   columns = []
-  for given, other in ((target, source), (source, target)):
-    total = np.bincount(given, counts)[given]
-    pairs = np.bincount(given)[given]
+  for condition, other in ((target, source), (source, target)):
+    total = np.bincount(condition, counts)[condition]
+    pairs = np.bincount(condition)[condition]
     share = np.bincount(other)[other] / max(len(counts), 1)
     columns.append((discounted + mass * pairs * share) / total)
   return np.stack(columns, axis=1)

@@ -106,8 +106,8 @@ def finish(
   """
   keep = table.kind == Kind.HIERO
   if options.significance:
-    found, sentences = significance.significances(table, read_shards())
-    keep &= found > significance.threshold(options.significance, sentences)
+    values, sentences = significance.significances(table, read_shards())
+    keep &= values > significance.threshold(options.significance, sentences)
   if options.smoothing != "none":
     table = _smoothed(table, options.smoothing)
   # The rule that copies unknown words stays, the glue goes.
@@ -181,7 +181,7 @@ def extract(
   """
   check_options(options)
   count = dataclasses.replace(count, provenance=False)
-  found = extraction.extract_hiero(
+  emission = extraction.extract_hiero(
     source,
     target,
     links,
@@ -192,7 +192,7 @@ def extract(
     runner=runner,
   )
   table, _ = finish(
-    found.table,
+    emission.table,
     lambda: shards.split(source, target, links),
     options=options,
     count=count,

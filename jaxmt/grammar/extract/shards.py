@@ -125,12 +125,12 @@ def map_shard(
   shard: AlignedShard, *, extractors: Sequence[Extractor], provenance: bool
 ) -> tuple[SortedRun, PairCounts]:
   """Counts the rules and the linked words of one shard."""
-  found = [
+  runs = [
     sorted_runs.make_run(extractor(shard), provenance=provenance)
     for extractor in extractors
   ]
   pairs = lexical.count_pairs(shard.source, shard.target, shard.links)
-  return sorted_runs.merge(found), pairs
+  return sorted_runs.merge(runs), pairs
 
 
 def count_rules(

@@ -40,13 +40,13 @@ def threshold(text: str, sentences: int) -> float:
 
 
 def significances(
-  table: RuleTable, found: Iterable[AlignedShard]
+  table: RuleTable, shards: Iterable[AlignedShard]
 ) -> tuple[np.ndarray, int]:
   """Returns -ln p of each phrase pair, float64 `[R]`, and N.
 
   Args:
     table: R rules without non-terminals; others get infinity.
-    found: the sentence pairs, N in all.
+    shards: the sentence pairs, N in all.
   """
   lexical = _lexical(table)
   source_trie_, source_of, source_size = _side(table.source, lexical)
@@ -60,7 +60,7 @@ def significances(
   once = np.zeros(source_size, np.int64), np.zeros(target_size, np.int64)
   both = np.zeros(len(table), np.int64)
   sentences = 0
-  for shard in found:
+  for shard in shards:
     _count(
       (shard.source.flat, shard.source.offsets),
       (shard.target.flat, shard.target.offsets),
@@ -101,7 +101,7 @@ def _side(rows: Ragged, used: np.ndarray):
 def _present(words, trie, stamp, seen):
   """The rows of a trie that occur in a sentence, each once."""
   keys, children, is_end = trie
-  found = np.empty(64, np.int32)
+  nodes = np.empty(64, np.int32)
   size = 0
   for start in range(len(words)):
     node = np.int32(0)
@@ -111,11 +111,11 @@ def _present(words, trie, stamp, seen):
         break
       if is_end[node] and seen[node] != stamp:
         seen[node] = stamp
-        if size == len(found):
-          found = np.concatenate((found, np.empty_like(found)))
-        found[size] = node
+        if size == len(nodes):
+          nodes = np.concatenate((nodes, np.empty_like(nodes)))
+        nodes[size] = node
         size += 1
-  return found[:size]
+  return nodes[:size]
 
 
 @njit

@@ -124,15 +124,15 @@ def _by_row(ids, sentences, shares, size):
   for row in range(size):
     offsets[row + 1] += offsets[row]
   ends = offsets[:-1].copy()
-  kept = np.empty(offsets[size], np.int32)
+  owners = np.empty(offsets[size], np.int32)
   parts = np.zeros(offsets[size], np.int64)
   for item in range(len(ids)):
     row = ids[item]
-    if ends[row] == offsets[row] or kept[ends[row] - 1] != sentences[item]:
-      kept[ends[row]] = sentences[item]
+    if ends[row] == offsets[row] or owners[ends[row] - 1] != sentences[item]:
+      owners[ends[row]] = sentences[item]
       ends[row] += 1
     parts[ends[row] - 1] += shares[item]
-  return offsets, kept, parts
+  return offsets, owners, parts
 
 
 def slice_run(run: SortedRun, start: int, stop: int) -> SortedRun:
@@ -190,19 +190,19 @@ def settle(run: SortedRun, *, min_count: int = 1) -> SortedRun:
   order = np.arange(len(run))
   starts = _group_starts(run.rows.flat, run.rows.offsets, order, True)
   best = _best(starts, run.shares)
-  found = _sums([run.occurrences], order, starts)
-  keep = (found >= min_count) | _word_pairs(
+  totals = _sums([run.occurrences], order, starts)
+  keep = (totals >= min_count) | _word_pairs(
     run.rows.flat, run.rows.offsets, best
   )
-  kept = np.flatnonzero(keep)
+  chosen = np.flatnonzero(keep)
   whole = Ragged(flat=run.sentences.flat, offsets=run.sentences.offsets[starts])
   parts = Ragged(flat=run.sentence_shares, offsets=whole.offsets)
   return SortedRun(
-    rows=rows_lib.take(run.rows, best[kept]),
-    shares=_sums([run.shares], order, starts)[kept],
-    occurrences=found[kept],
-    sentences=rows_lib.take(whole, kept),
-    sentence_shares=rows_lib.take(parts, kept).flat,
+    rows=rows_lib.take(run.rows, best[chosen]),
+    shares=_sums([run.shares], order, starts)[chosen],
+    occurrences=totals[chosen],
+    sentences=rows_lib.take(whole, chosen),
+    sentence_shares=rows_lib.take(parts, chosen).flat,
   )
 
 

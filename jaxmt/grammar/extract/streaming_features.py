@@ -86,14 +86,14 @@ def _score_block(
 ) -> np.ndarray:
   """The columns of the rules from `block[0]` to `block[1]`."""
   start, stop = block
-  own = {
+  sums = {
     name: getattr(corpus.sums, name)[start:stop]
     for name in ("target", "target_rules", "target_pairs")
   }
   return static_features.block_values(
     features,
     table_lib.slice_table(table, start, stop),
-    dataclasses.replace(corpus, sums=dataclasses.replace(corpus.sums, **own)),
+    dataclasses.replace(corpus, sums=dataclasses.replace(corpus.sums, **sums)),
   )
 
 
@@ -162,13 +162,13 @@ def _empty_slots(size: int):
   )
 
 
-def _with_room(slots, used: int, wanted: int):
+def _with_room(slots, used: int, needed: int):
   """The same slots, or twice or more as many if they could get too full."""
   size = len(slots[1])
-  if 3 * wanted <= 2 * size:
+  if 3 * needed <= 2 * size:
     return slots
   # Most of what comes is known already: double, and only what is needed.
-  while 3 * wanted > 2 * size:
+  while 3 * needed > 2 * size:
     size *= 2
   larger = _empty_slots(size)
   _move(slots, larger)
@@ -237,7 +237,7 @@ def _move(slots, larger):
 def _add(slots, prints, counts, new_pair, number, passes):
   """Adds rules to the sums of their target sides; returns the new sides."""
   keys, sums, rules, pairs = slots
-  found = 0
+  count = 0
   for row in range(len(prints)):
     one, two = prints[row, 0], prints[row, 1]
     if one % np.uint64(passes) != np.uint64(number):
@@ -246,11 +246,11 @@ def _add(slots, prints, counts, new_pair, number, passes):
     if rules[slot] == 0:
       keys[slot, 0] = one
       keys[slot, 1] = two
-      found += 1
+      count += 1
     sums[slot] += counts[row]
     rules[slot] += 1
     pairs[slot] += new_pair[row]
-  return found
+  return count
 
 
 @njit

@@ -46,6 +46,18 @@ from jaxmt.grammar.formats.dialect import (
 from jaxmt.grammar.table import RuleTable
 from jaxmt.text import files
 
+__all__ = (
+  "DIALECTS",
+  "find",
+  "glue_lines",
+  "read",
+  "read_all",
+  "read_each",
+  "spell_blocks",
+  "to_lines",
+  "write",
+)
+
 DIALECTS: dict[str, Dialect] = {
   "cdec": cdec.DIALECT,
   "moses": moses.DIALECT,

@@ -152,11 +152,11 @@ def _join(source, target, fault, strict):
         if label[item] < 0:
           trouble = SITES
         left[item] = -1 - label[item]
-    found = 0
+    count = 0
     for item in range(other_offsets[row], other_offsets[row + 1]):
       if other[item] >= 0:
         continue
-      found += 1
+      count += 1
       # The source site with this number: written, or by position.
       ordinal = -1
       seen = 0
@@ -178,7 +178,7 @@ def _join(source, target, fault, strict):
       for place in range(other_offsets[row], item):
         if other[place] < 0 and right[place] == right[item]:
           trouble = SITES
-    if found != sites:
+    if count != sites:
       trouble = SITES
     if fault[row] == FINE:
       fault[row] = trouble
@@ -369,11 +369,11 @@ def read_left(
     needed: which rules must have one, bool `[N]`.
   """
   ids, strings = intern_tokens(data, tokens)
-  found = [classify(string) for string in strings]
+  kinds = [classify(string) for string in strings]
   numbers = np.array(
     [
       -1 if label is None else labels.setdefault(label, len(labels))
-      for label in found
+      for label in kinds
     ],
     np.int32,
   )

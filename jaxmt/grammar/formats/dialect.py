@@ -112,7 +112,7 @@ def without_decoder_rules(
   arity = table_lib.arity(table)
   for rule in np.flatnonzero(table.kind == Kind.GLUE).tolist():
     expected = features[min(max(int(arity[rule]) - 1, 0), 1)]
-    found = {
+    values = {
       name: float(value)
       for name, value in zip(
         table.feature_names, table.features[rule], strict=True
@@ -120,7 +120,7 @@ def without_decoder_rules(
       if value
     }
     foreign = not known & set(table.feature_names)
-    standard = found == {k: float(np.float32(v)) for k, v in expected.items()}
+    standard = values == {k: float(np.float32(v)) for k, v in expected.items()}
     keep[rule] = not (foreign or standard)
   table = table_lib.select(table, keep)
   columns = [
@@ -137,10 +137,10 @@ def without_decoder_rules(
 
 def bare_columns(names: Sequence[str], prefix: str) -> list[int]:
   """Returns the columns called `prefix0`, `prefix1`, ... up to a gap."""
-  found = []
-  while f"{prefix}{len(found)}" in names:
-    found.append(list(names).index(f"{prefix}{len(found)}"))
-  return found
+  columns = []
+  while f"{prefix}{len(columns)}" in names:
+    columns.append(list(names).index(f"{prefix}{len(columns)}"))
+  return columns
 
 
 def compile_label(pattern: str) -> Callable[[str], str | None]:

@@ -62,14 +62,16 @@ def move_values(
   values[np.ix_(rows, columns)] = 0
   added = [rename(n) for n in np.flatnonzero(used).tolist()]
   left = values.any(axis=0) | ~is_bare | ~rows.all()
-  kept = [name for name, keep in zip(names, left, strict=True) if keep]
-  return kept + added, np.concatenate([values[:, left], extra[:, used]], axis=1)
+  remaining = [name for name, keep in zip(names, left, strict=True) if keep]
+  return remaining + added, np.concatenate(
+    [values[:, left], extra[:, used]], axis=1
+  )
 
 
 def find_boundaries(lhs: np.ndarray, source: Ragged) -> np.ndarray:
   """Which rules for S hold `<s>` or `</s>`, bool `[N]`."""
-  found = (source.flat == BOS) | (source.flat == EOS)
-  seen = row_offsets(found)
+  is_boundary = (source.flat == BOS) | (source.flat == EOS)
+  seen = row_offsets(is_boundary)
   has = seen[source.offsets[1:]] > seen[source.offsets[:-1]]
   return has & (lhs == S)
 
@@ -92,8 +94,10 @@ def fold_boundaries(block: Block) -> Block:
     source=_repeated([-1 - X], len(glue)),
     target=_repeated([-1], len(glue)),
   )
-  kept = table_lib.select(table, ~boundary)
-  return dataclasses.replace(block, table=table_lib.concatenate([kept, first]))
+  others = table_lib.select(table, ~boundary)
+  return dataclasses.replace(
+    block, table=table_lib.concatenate([others, first])
+  )
 
 
 def _repeated(symbols: Sequence[int], size: int) -> Ragged:

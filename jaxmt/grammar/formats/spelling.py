@@ -256,8 +256,8 @@ def fragment_pieces(
   ) + inverse.reshape(-1)
   keep = np.ones(len(codes), np.bool_)
   keep[places + 1] = False
-  kept = row_offsets(keep)
-  return Ragged(flat=flat[keep], offsets=kept[table.fragments.offsets])
+  ends = row_offsets(keep)
+  return Ragged(flat=flat[keep], offsets=ends[table.fragments.offsets])
 
 
 def spell_lines(speller: Speller, parts: Sequence[Ragged]) -> bytes:

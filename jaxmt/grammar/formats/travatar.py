@@ -160,8 +160,8 @@ def _named(data, tokens: Tokens, fault: np.ndarray):
   )
   equals = scanning.find_equals(data, tokens.starts, tokens.ends)
   building.add_fault(fault, tokens.rows[equals < 0], building.FEATURE)
-  kept = [name for name, bare in zip(names, is_bare, strict=True) if not bare]
-  return kept, values[:, ~is_bare]
+  named = [name for name, bare in zip(names, is_bare, strict=True) if not bare]
+  return named, values[:, ~is_bare]
 
 
 def _sides(data, source: Tokens, target: Tokens, names, fault):

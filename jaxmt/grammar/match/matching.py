@@ -1,6 +1,7 @@
 """Matching: every rule application on every span of some sentences.
 
-A compiled walk over the source trie finds all patterns; a bottom-up pass then
+A compiled walk over the source trie finds all patterns (`find_patterns`, once
+for a text); a bottom-up pass (`applications.select`, for some weights) then
 gives each cell (span) its applications with the bound
 
     bound(application) = static(rule) + Σ_children inside(child),
@@ -20,13 +21,19 @@ alone gets a pass-through application, so every sentence has a derivation.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from jaxmt.grammar.match import match_kernel
-from jaxmt.grammar.match.match_kernel import GLUE, GOAL, ORDINARY
+from jaxmt.grammar.match import applications, source_trie
+from jaxmt.grammar.match.applications import (
+  GLUE,
+  GOAL,
+  ORDINARY,
+  Matches,
+  Patterns,
+)
 from jaxmt.grammar.match.source_trie import Trie
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.text.ragged import Ragged
@@ -38,7 +45,9 @@ __all__ = (
   "ORDINARY",
   "MatchConfig",
   "Matches",
+  "Patterns",
   "constituents",
+  "find_patterns",
   "joining_rules",
   "match",
 )
@@ -66,60 +75,6 @@ class MatchConfig:
   pass_through: str = "unknown"
   glue: str = "always"
   substitution: str = "fuzzy"
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Matches:
-  """The applications of B sentences: C cells, N applications.
-
-  Cells stand in an order in which children precede parents within a sentence.
-  Rule `R` (one past the table) is the goal `GOAL -> S </s>`; rule `R + 1 + c`
-  copies the c-th pass-through word.
-
-  Attributes:
-    sentence: sentence of each cell, int32 `[C]`.
-    begin: first word of each cell, int32 `[C]`.
-    end: one past its last word, int32 `[C]`.
-    category: `ORDINARY`, `GLUE` or `GOAL`, int8 `[C]`.
-    level: rises from children to parents of one category, int32 `[C]`.
-    offsets: cell c's applications are `offsets[c] : offsets[c + 1]`, `[C + 1]`,
-      by falling bound.
-    rule: rule of each application, int32 `[N]`.
-    child: child cells in source order, -1 beyond the arity, int32 `[N, A]`.
-    goal: goal cell of each sentence, -1 for an empty sentence, int32 `[B]`.
-    dropped: applications that fell to the per-cell limit, int64 `[B]`.
-    place: row of each cell in a chart, from 1, int32 `[C]`; until a chart is
-      laid out, in the order of the cells.
-  """
-
-  sentence: np.ndarray
-  begin: np.ndarray
-  end: np.ndarray
-  category: np.ndarray
-  level: np.ndarray
-  offsets: np.ndarray
-  rule: np.ndarray
-  child: np.ndarray
-  goal: np.ndarray
-  dropped: np.ndarray
-  place: np.ndarray
-
-  def __len__(self) -> int:
-    return len(self.sentence)
-
-  @functools.cached_property
-  def rules(self) -> np.ndarray:
-    """The rules that are applied anywhere, int32, rising."""
-    used = np.zeros(self.rule.max(initial=-1) + 1, bool)
-    used[self.rule] = True
-    return np.flatnonzero(used).astype(np.int32)
-
-  @functools.cached_property
-  def root(self) -> np.ndarray:
-    """Row of each sentence's goal in a chart, 0 for an empty one, `[B]`."""
-    root = np.zeros(len(self.goal), np.int32)
-    root[self.goal >= 0] = self.place[self.goal[self.goal >= 0]]
-    return root
 
 
 def constituents(trees: Trees, labels: Sequence[str]) -> Ragged:
@@ -156,26 +111,22 @@ def joining_rules(table: RuleTable) -> np.ndarray:
   return np.concatenate([single, double]).astype(np.int32)
 
 
-def match(
+def find_patterns(
   sentences: Ragged,
   *,
   table: RuleTable,
   trie: Trie,
-  ranked: Ragged,
-  scores: np.ndarray,
   copies: np.ndarray,
   config: MatchConfig,
   spans: Ragged | None = None,
   width: int | None = None,
-) -> Matches:
-  """Finds the applications of a batch of sentences.
+) -> Patterns:
+  """Prepares a batch of sentences for matching under any weights.
 
   Args:
     sentences: source word ids, B rows of T words in all.
     table: R rules, glue rules among them.
     trie: the table's source sides, built for the config's substitution.
-    ranked: rules of each trie node, best first (`trie.rank_rules`).
-    scores: static scores `[R + 1 + P]`: rules, the goal, P copied words.
     copies: which of the P copied words each token is, int32 `[T]`.
     config: limits.
     spans: constituents per sentence (`constituents`), for tree-to-string.
@@ -207,31 +158,50 @@ def match(
     )
   usable = arities[trie.end >= 0]
   width = max(int(usable.max(initial=0)), 2, width or 0)
-  cells, ends, applications, (goal, dropped) = match_kernel.match_batch(
-    np.ascontiguousarray(sentences.flat, np.int32),
-    np.asarray(sentences.offsets, np.int64),
-    np.ascontiguousarray(copies, np.int32),
-    np.ascontiguousarray(spans.flat, np.int32),
-    np.asarray(spans.offsets, np.int64),
-    (trie.keys, trie.children, ranked.flat, ranked.offsets),
-    np.ascontiguousarray(table.lhs, np.int32),
-    np.ascontiguousarray(scores, np.float32),
-    (first, later, config.glue == "needed"),
-    (config.span, config.applications, width),
-    config.pass_through == "all",
-    joins,
+  places = source_trie.find_patterns(
+    sentences, spans, trie, span=config.span, width=width
   )
-  sentence, begin, end, category, level, _ = np.ascontiguousarray(cells.T)
-  return Matches(
-    sentence=sentence,
-    begin=begin,
-    end=end,
-    category=category.astype(np.int8),
-    level=level,
-    offsets=ends.copy(),
-    rule=applications[:, 0].copy(),
-    child=applications[:, 1:].copy(),
-    goal=goal,
-    dropped=dropped,
-    place=np.arange(1, len(sentence) + 1, dtype=np.int32),
+  return Patterns(
+    sentences=(
+      np.ascontiguousarray(sentences.flat, np.int32),
+      np.asarray(sentences.offsets, np.int64),
+    ),
+    copies=np.ascontiguousarray(copies, np.int32),
+    spans=(
+      np.ascontiguousarray(spans.flat, np.int32),
+      np.asarray(spans.offsets, np.int64),
+    ),
+    places=places,
+    trie=(trie.keys, trie.children),
+    lhs=np.ascontiguousarray(table.lhs, np.int32),
+    glue=(first, later, config.glue == "needed"),
+    width=width,
+    copy_all=config.pass_through == "all",
+    joins=joins,
+  )
+
+
+def match(
+  sentences: Ragged,
+  *,
+  ranked: Ragged,
+  scores: np.ndarray,
+  config: MatchConfig,
+  **options: Any,
+) -> Matches:
+  """Finds the applications of a batch of sentences under some weights.
+
+  Args:
+    sentences: source word ids, B rows.
+    ranked: rules of each trie node, best first (`applications.rank_rules`).
+    scores: static scores `[R + 1 + P]`: rules, the goal, P copied words.
+    config: limits.
+    **options: table, trie, copies, spans and width, see `find_patterns`.
+  """
+  patterns = find_patterns(sentences, config=config, **options)
+  return applications.select(
+    patterns,
+    (ranked.flat, ranked.offsets),
+    scores,
+    limit=config.applications,
   )

@@ -5,6 +5,9 @@ building and walking need no sorting and no per-node storage. Substitution is
 fuzzy (any label may fill any site), hence all non-terminals are one symbol
 here; labels are compared during search, as features.
 
+`find_patterns` walks it over sentences. That depends on no weights, so it is
+done once however often a text is decoded.
+
 Node `LEXICAL` is the root of Hiero rules and phrase pairs, node `TREE` the root
 of tree-to-string rules, which match constituents only. Where tree fragments are
 matched exactly, the latter are inserted as the codes of their fragments.
@@ -15,7 +18,7 @@ import dataclasses
 import numpy as np
 
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import grown_rows, njit
 from jaxmt.text.ragged import Ragged, select
 
 LEXICAL, TREE = 0, 1
@@ -33,8 +36,9 @@ class Trie:
     children: the node each edge leads to, int32 `[H]`.
     end: the node at which a rule's source side ends, -1 for rules that never
       match by pattern (glue, pass-through, a lone non-terminal), int32 `[R]`.
-    group: rules with equal source side and kind share a number, int32 `[R]`;
-      labels count, so fuzzy patterns hold several groups.
+    group: rules with equal source side, kind and left-hand side share a number,
+      -1 where `end` is, int32 `[R]`. Labels of sites count, so fuzzy patterns
+      hold several groups.
     num_nodes: N.
   """
 
@@ -85,13 +89,17 @@ def build_trie(table: RuleTable, *, exact: bool = False) -> Trie:
     np.array([True, not exact]),
   )
   # A second trie, with labels told apart, numbers the source patterns.
-  _, _, group, _ = _insert(
+  _, _, pattern, _ = _insert(
     np.asarray(patterns.flat),
     patterns.offsets,
     root,
     size,
     np.array([False, False]),
   )
+  group = np.full(len(table), -1, np.int32)
+  usable = np.flatnonzero(end >= 0)
+  key = (pattern[usable].astype(np.int64) << 32) | table.lhs[usable]
+  group[usable] = np.unique(key, return_inverse=True)[1]
   return Trie(
     keys=keys, children=children, end=end, group=group, num_nodes=num_nodes
   )
@@ -174,70 +182,128 @@ def _insert(flat, offsets, root, size, fuzzy):
   return keys, children, end, count
 
 
-def rank_rules(
-  trie: Trie, scores: np.ndarray, lhs: np.ndarray, *, limit: int
-) -> Ragged:
-  """Lists each node's rules, best first, at most `limit` per source pattern.
+def find_patterns(
+  sentences: Ragged, spans: Ragged, trie: Trie, *, span: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Finds all places where source patterns of some rule stand in sentences.
 
   Args:
-    trie: N nodes.
-    scores: static score of each rule, `[R]`.
-    lhs: left-hand side label of each rule, `[R]`; patterns with different
-      left-hand sides are limited apart.
-    limit: target sides kept per pattern.
+    sentences: source word ids, B rows.
+    spans: constituents (begin, end, label), B rows of `[3]`.
+    trie: the source sides.
+    span: longest span of lexical patterns.
+    width: A, the most sites.
 
   Returns:
-    Rule ids, int32, N rows, by falling score, ties by rule id.
+    `(rows, offsets)`: int32 `[M, 5 + 2A]` and int64 `[B + 1]`. A row is (begin,
+    end, node, root, number of sites, begin and end of each site).
   """
-  rules = np.flatnonzero(trie.end >= 0)
-  best_first = rules[np.argsort(-np.asarray(scores)[rules], kind="stable")]
-  flat, offsets = _best_of_patterns(
-    best_first,
-    trie.group,
-    np.asarray(lhs),
-    trie.end,
-    trie.num_nodes,
-    limit,
-    _capacity(len(rules)),
+  holds_rules = np.zeros(trie.num_nodes, bool)
+  holds_rules[trie.end[trie.end >= 0]] = True
+  return _walk_all(
+    np.ascontiguousarray(sentences.flat, np.int32),
+    np.asarray(sentences.offsets, np.int64),
+    np.ascontiguousarray(spans.flat, np.int32),
+    np.asarray(spans.offsets, np.int64),
+    (trie.keys, trie.children, holds_rules),
+    span,
+    width,
   )
-  return Ragged(flat=flat, offsets=offsets)
 
 
 @njit
-def _best_of_patterns(rules, group, lhs, end, num_nodes, limit, size):
-  """Deals rules, best first, out to their nodes; `(rules, offsets)`.
+def _walk_all(words, offsets, spans, span_offsets, patterns, span, width):
+  """Walks all sentences; see `find_patterns`."""
+  rows = np.empty((256, 5 + 2 * width), np.int32)
+  ends = np.zeros(len(offsets), np.int64)
+  count = np.int64(0)
+  for sentence in range(len(offsets) - 1):
+    rows, count = _walk(
+      words[offsets[sentence] : offsets[sentence + 1]],
+      spans[span_offsets[sentence] : span_offsets[sentence + 1]],
+      patterns,
+      (span, width),
+      rows,
+      count,
+    )
+    ends[sentence + 1] = count
+  return rows[:count].copy(), ends
 
-  Args:
-    rules: best first, int64 `[M]`.
-    group: pattern of every rule of the table.
-    lhs: label of every rule.
-    end: node of every rule.
-    num_nodes: N.
-    limit: rules of one pattern and label at most.
-    size: slots of a hash table of M keys, a power of two.
+
+@njit
+def _walk(words, spans, patterns, limits, rows, count):
+  """Appends the pattern matches of one sentence to `rows`.
+
+  Entries of the stack are rows, too, whose end is the position reached.
+
+  Returns:
+    `(rows, count)`: the rows, moved if there was no room, and their number.
   """
-  # Which rules stay, and how many each node has.
-  keys = np.full(size, _EMPTY, np.int64)
-  taken = np.zeros(size, np.int64)
-  stays = np.zeros(len(rules), np.bool_)
-  offsets = np.zeros(num_nodes + 1, np.int64)
-  for item in range(len(rules)):
-    rule = rules[item]
-    key = (np.int64(group[rule]) << 32) | np.int64(lhs[rule])
-    place = slot(keys, key)
-    keys[place] = key
-    if taken[place] < limit:
-      taken[place] += 1
-      stays[item] = True
-      offsets[end[rule] + 1] += 1
-  for node in range(num_nodes):
-    offsets[node + 1] += offsets[node]
-  # Rules go to their nodes in the order they come in.
-  free = offsets[:-1].copy()
-  out = np.empty(offsets[-1], np.int32)
-  for item in range(len(rules)):
-    if stays[item]:
-      node = end[rules[item]]
-      out[free[node]] = rules[item]
-      free[node] += 1
-  return out, offsets
+  keys, children, holds_rules = patterns
+  span, width = limits
+  length = len(words)
+  columns = 5 + 2 * width
+  stack = np.empty((64, columns), np.int32)
+  entry = np.empty(columns, np.int32)
+  for begin in range(length):
+    for root in range(2):
+      if root == TREE and len(spans) == 0:
+        continue
+      stack[0, 0], stack[0, 1], stack[0, 2] = begin, begin, root
+      stack[0, 3], stack[0, 4] = root, 0
+      top = np.int64(1)
+      while top:
+        # Take an entry; it is a match if rules end at its node.
+        top -= 1
+        for column in range(columns):
+          entry[column] = stack[top, column]
+        position, node, sites = entry[1], entry[2], entry[4]
+        if position > begin and holds_rules[node]:
+          rows = grown_rows(rows, count + 1)
+          for column in range(columns):
+            rows[count, column] = entry[column]
+          count += 1
+        if position == length:
+          continue
+        reach = length if root == TREE else min(length, begin + span)
+        if position >= reach:
+          continue
+        # Read a word.
+        onward = step(keys, children, node, words[position])
+        stack = grown_rows(stack, top + 1 + length + len(spans))
+        if onward >= 0:
+          for column in range(columns):
+            stack[top, column] = entry[column]
+          stack[top, 1] = position + 1
+          stack[top, 2] = onward
+          top += 1
+        # Or a site: any span of words, or a constituent.
+        if sites == width:
+          continue
+        onward = step(keys, children, node, SITE)
+        if onward < 0:
+          continue
+        if root == LEXICAL:
+          for after in range(position + 1, reach + 1):
+            top = _push(stack, top, entry, onward, position, np.int32(after))
+        else:
+          last = -1
+          for item in range(len(spans)):
+            if spans[item, 0] == position and spans[item, 1] != last:
+              last = spans[item, 1]
+              top = _push(stack, top, entry, onward, position, last)
+  return rows, count
+
+
+@njit
+def _push(stack, top, entry, node, begin, end):
+  """Puts an entry with one more site on the stack; returns the new top."""
+  sites = entry[4]
+  for column in range(len(entry)):
+    stack[top, column] = entry[column]
+  stack[top, 1] = end
+  stack[top, 2] = node
+  stack[top, 4] = sites + 1
+  stack[top, 5 + 2 * sites] = begin
+  stack[top, 6 + 2 * sites] = end
+  return top + 1

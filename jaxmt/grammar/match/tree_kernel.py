@@ -91,15 +91,15 @@ def find_fragments(tree, nodes, root, grammar, width):
   keys, children, _, offsets = grammar
   columns = 3 + width
   stack = np.empty((32, columns), np.int32)
-  found = np.empty((16, columns), np.int32)
+  rows = np.empty((16, columns), np.int32)
   entry = np.empty(columns, np.int32)
   count = np.int64(0)
   if nodes[root, 2] == UNKNOWN_LABEL:
-    return found, count
+    return rows, count
   first = opening[root]
   node = tries.step(keys, children, np.int32(TREE), codes[first])
   if node < 0:
-    return found, count
+    return rows, count
   stack[0, 0], stack[0, 1], stack[0, 2] = first + 1, node, 0
   top = np.int64(1)
   while top:
@@ -110,9 +110,9 @@ def find_fragments(tree, nodes, root, grammar, width):
     if place == skip[first]:
       # The root is closed: a whole fragment, if it is one of the table.
       if offsets[node + 1] > offsets[node]:
-        found = grown_rows(found, count + 1)
+        rows = grown_rows(rows, count + 1)
         for column in range(columns):
-          found[count, column] = entry[column]
+          rows[count, column] = entry[column]
         count += 1
       continue
     below = owner[place]
@@ -141,7 +141,7 @@ def find_fragments(tree, nodes, root, grammar, width):
       )
       stack[top, 3 + sites] = below
       top += 1
-  return found, count
+  return rows, count
 
 
 @njit
@@ -222,18 +222,18 @@ def match_tree(words, copies, nodes, grammar, scores, special, limits, base):
     words: word ids, int32 `[W]`.
     copies: which copied word each token is, int32 `[W]`.
     nodes: see `tree_codes`.
-    grammar: the trie and its ranked rules, see `match_kernel.match_batch`.
+    grammar: the trie and its ranked rules, see `applications.select`.
     scores: of the rules, the goal and the copied words.
     special: number of the goal rule; glue rules of arity 1; the three rules
       that join: one child, two children, two of more.
-    limits: longest span (not used), most applications of a cell, most sites.
+    limits: most applications of a cell, most sites.
     base: the number of the first cell.
 
   Returns:
-    `(cells, applications, dropped)`, as `match_kernel` does for sentences.
+    `(cells, applications, dropped)`, as `applications` does for sentences.
   """
   goal, glue, joins = special
-  _, limit, width = limits
+  limit, width = limits
   size = len(nodes)
   tree = tree_codes(words, nodes)
   parent = tree[4]
@@ -249,15 +249,17 @@ def match_tree(words, copies, nodes, grammar, scores, special, limits, base):
   for node in range(size - 1, -1, -1):  # children stand after their parent
     out = grown_rows(out, filled + limit + size)
     cells = grown_rows(cells, num_cells + size + 2)
+    # Fragments that match at the node, best first.
     matches, count = find_fragments(tree, nodes, node, grammar, width)
-    kept, offered = _offer_rules(
+    count_kept, offered = _offer_rules(
       matches, count, grammar, scores, inside, heap, items
     )
-    dropped += offered - kept
+    dropped += offered - count_kept
     is_leaf = node + 1 == size or nodes[node + 1, 0] >= nodes[node, 1]
-    if kept:
-      inside[node] = largest(heap, kept)
-      for rank in by_falling_value(heap, kept):
+    # The applications of the cell: fragments, a copied word, or joined parts.
+    if count_kept:
+      inside[node] = largest(heap, count_kept)
+      for rank in by_falling_value(heap, count_kept):
         clear_row(out, filled)
         out[filled, 0] = items[rank, 0]
         for site in range(matches[items[rank, 1], 2]):

@@ -106,7 +106,7 @@ def judge(
   units = development.model.units
   sign = 1.0 if units.per_word > 0 else -1.0
   start = weights.named.get(units.words, 0.0)
-  wanted = _mean_words(development.references)
+  expected = _mean_words(development.references)
   at = lambda value: dataclasses.replace(
     weights, named={**weights.named, units.words: value}
   )
@@ -118,7 +118,7 @@ def judge(
       forests = decode_forests(development, at(found))
       decodings += 1
       moved = halve(
-        lambda change, now=forests: _forest_words(now, change) / wanted,
+        lambda change, now=forests: _forest_words(now, change) / expected,
         low=-_REACH,
         high=_REACH,
         goal=length_ratio,
@@ -131,7 +131,7 @@ def judge(
         len(line.split())
         for line in translate(development, at(start + sign * change))
       )
-      / wanted
+      / expected
     )
     decodings += _HALVINGS
     found = start + sign * halve(count, low=-size, high=size, goal=length_ratio)
@@ -141,7 +141,7 @@ def judge(
   return (
     Judgement(
       bleu=round(100 * corpus_bleu(lines, development.references), 4),
-      length_ratio=round(words / wanted, 4),
+      length_ratio=round(words / expected, 4),
       word_weight=float(found),
       decodings=decodings,
     ),

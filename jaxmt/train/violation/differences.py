@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.decode import derivation, translation_forest
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import chart_layout, feature_states
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.phrase import chains
@@ -15,7 +15,8 @@ from jaxmt.features.rule_templates import Applications
 from jaxmt.grammar.match.matching import GOAL, ORDINARY
 from jaxmt.hypergraph.derivations import list_items
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.tables import EOS_WORD, ROOT, advance
+from jaxmt.lm.automaton import advance
+from jaxmt.lm.tables import EOS_WORD, ROOT
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.train.violation.averaged_weights import WITNESS
@@ -157,7 +158,7 @@ def dense_features(model: Model, source: Source, chosen: Chosen) -> np.ndarray:
     orders = _order_values(model, chosen)
     out[:, first : first + orders.shape[1]] = orders
   lm = model.lm
-  ids = derivation.lm_words(model, source, chosen.words)
+  ids = translation_forest.lm_words(model, source, chosen.words)
   out[:, model.feature_names.index(model.units.lm)] = (
     model.units.lm_scale
     * _string_scores(
@@ -202,14 +203,14 @@ def _children(arity, width):
 
 def _order_values(model: Model, chosen: Chosen) -> np.ndarray:
   """Order features of chains of phrases, the last phrase first, `[D, F]`."""
-  found = chosen.applications
-  phrase = found.rule != len(model.table)
+  applications = chosen.applications
+  phrase = applications.rule != len(model.table)
   return chains.chain_values(
     model,
     row_offsets(phrase)[chosen.edges.offsets],
-    found.rule[phrase],
-    found.begin[phrase],
-    found.end[phrase],
+    applications.rule[phrase],
+    applications.begin[phrase],
+    applications.end[phrase],
   )
 
 
@@ -299,7 +300,7 @@ def sparse_sums(
   alive = totals != 0
   shown = order[starts][alive]
   at = where[shown]
-  found = chosen.applications
+  applications = chosen.applications
   return SparseSums(
     sentence=sentence[shown].astype(np.int64),
     keys=keys[shown],
@@ -307,9 +308,9 @@ def sparse_sums(
     witness=np.stack(
       [
         sentence[shown],
-        found.rule[at],
-        found.begin[at],
-        found.end[at],
+        applications.rule[at],
+        applications.begin[at],
+        applications.end[at],
         slot[shown],
       ],
       axis=1,
@@ -329,10 +330,10 @@ def _added_rows(model: Model, text, chosen: Chosen):
     applications=chosen.applications.stacked(),
   )
   out, names = [], {}
-  for part, own in local_features.rows(model.templates.added, sentences):
-    keys = keys_of(own)
+  for part, rows in local_features.rows(model.templates.added, sentences):
+    keys = keys_of(rows)
     out.append((part, keys))
-    names |= dict(zip(keys.tolist(), own, strict=True))
+    names |= dict(zip(keys.tolist(), rows, strict=True))
   return out, names
 
 

@@ -106,7 +106,7 @@ def force_text(
     sentence = np.repeat(rows, counts)
     lines = [line for row in rows.tolist() for line in references[row]]
     part = models.select_source(source, sentence)
-    found = forcing.force(
+    forced = forcing.force(
       model,
       part,
       lines,
@@ -117,11 +117,11 @@ def force_text(
     )
     partials = partial_derivations.of_forced(
       model,
-      found,
+      forced,
       edge_selection.encode_references(model, source, lines),
       sentence,
     )
-    store.put(entries[-1], _to_values(partials, found.reached, found.reason))
+    store.put(entries[-1], _to_values(partials, forced.reached, forced.reason))
   parts = [store.get(entry) for entry in entries]
   store.put(_NAME, _joined([part for part in parts if part is not None]))
   for entry in entries:
@@ -211,7 +211,7 @@ def _from_values(values: Mapping[str, Any]) -> ForcedText:
     ),
     reached=reached,
     reasons=tuple(
-      "" if there else reason
-      for there, reason in zip(reached.tolist(), reasons, strict=True)
+      "" if reachable else reason
+      for reachable, reason in zip(reached.tolist(), reasons, strict=True)
     ),
   )

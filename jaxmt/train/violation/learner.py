@@ -40,12 +40,12 @@ from jaxmt.train.violation.averaged_weights import AveragedWeights
 from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.development import Development
 from jaxmt.train.violation.forced_forests import ForcedText
-from jaxmt.train.violation.minibatch import Contribution, Pack, Work
+from jaxmt.train.violation.minibatch import Contribution, Pack, UpdateWork
 from jaxmt.train.violation.tallies import Tally
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Setting:
+class LearningSetting:
   """What to learn from.
 
   Attributes:
@@ -71,7 +71,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Learned:
+class LearnedWeights:
   """What came out.
 
   Attributes:
@@ -91,7 +91,7 @@ class Learned:
 
 
 @dataclasses.dataclass(kw_only=True)
-class Progress:
+class LearningProgress:
   """Where a run is.
 
   Attributes:
@@ -117,7 +117,7 @@ def prepare_model(model: Model, config: LearnConfig) -> Model:
   return models.with_templates(model, templates)
 
 
-def usable_rows(setting: Setting, config: LearnConfig) -> np.ndarray:
+def usable_rows(setting: LearningSetting, config: LearnConfig) -> np.ndarray:
   """Returns the sentences to learn from, int64.
 
   Local updates need no derivation of the reference; all others do.
@@ -130,13 +130,13 @@ def usable_rows(setting: Setting, config: LearnConfig) -> np.ndarray:
 
 
 def learn(
-  setting: Setting,
+  setting: LearningSetting,
   config: LearnConfig,
   *,
   store: Store,
   resources: Resources | None = None,
   on_epoch: Callable[[dict[str, Any]], None] = lambda record: None,
-) -> Learned:
+) -> LearnedWeights:
   """Learns weights.
 
   Args:
@@ -212,10 +212,12 @@ def run_epoch(
       _save(store, state, resources)
 
 
-def _work(setting: Setting, config: LearnConfig, weights: KeyedWeights) -> Work:
+def _work(
+  setting: LearningSetting, config: LearnConfig, weights: KeyedWeights
+) -> UpdateWork:
   """The model and the text under some weights."""
   model = models.with_weights(setting.model, weights)
-  return Work(
+  return UpdateWork(
     model=model,
     source=models.rescore_source(model, setting.source),
     config=config,
@@ -223,7 +225,9 @@ def _work(setting: Setting, config: LearnConfig, weights: KeyedWeights) -> Work:
   )
 
 
-def make_pack(setting: Setting, config: LearnConfig, rows: np.ndarray) -> Pack:
+def make_pack(
+  setting: LearningSetting, config: LearnConfig, rows: np.ndarray
+) -> Pack:
   """Returns some sentences with what updates need of them."""
   local = config.update == "local"
   none = np.zeros(0, np.int64)
@@ -242,7 +246,7 @@ def make_pack(setting: Setting, config: LearnConfig, rows: np.ndarray) -> Pack:
 
 
 def _contributions(
-  setting, config, rows, work: Work, resources: Resources, parameters
+  setting, config, rows, work: UpdateWork, resources: Resources, parameters
 ) -> list[Contribution]:
   """The contributions of all packs of a minibatch, of all processes."""
   packs = minibatch.pack_rows(
@@ -261,8 +265,8 @@ def _contributions(
   if resources.runner.kind != "ray":
     run = functools.partial(run, parameters=parameters, mesh=resources.mesh)
   results = runner_lib.map_shards(run, items, runner=resources.runner)
-  found = [one for group in results for one in group]
-  return exchange(found, resources)
+  contributions = [one for group in results for one in group]
+  return exchange(contributions, resources)
 
 
 def exchange(
@@ -271,15 +275,15 @@ def exchange(
   """Returns the contributions of all processes, in the order of processes."""
   if resources.processes == 1:
     return contributions
-  own = np.frombuffer(_to_bytes(contributions), np.uint8)
-  own = np.pad(own, (0, -len(own) % 8)).view(np.int64)
+  sent = np.frombuffer(_to_bytes(contributions), np.uint8)
+  sent = np.pad(sent, (0, -len(sent) % 8)).view(np.int64)
   sizes = np.zeros(resources.processes, np.int64)
-  sizes[resources.process] = len(own)
+  sizes[resources.process] = len(sent)
   ends = np.cumsum(parallel.sum_over_processes(sizes))
   # Everyone writes to a place of its own; zeros elsewhere leave it as it is.
   everything = np.zeros(int(ends[-1]), np.int64)
-  begin = int(ends[resources.process]) - len(own)
-  everything[begin : begin + len(own)] = own
+  begin = int(ends[resources.process]) - len(sent)
+  everything[begin : begin + len(sent)] = sent
   everything = parallel.sum_over_processes(everything)
   parts = np.split(everything, ends[:-1])
   return [one for part in parts for one in _from_bytes(part.tobytes())]
@@ -313,7 +317,7 @@ def _from_bytes(data: bytes) -> list[Contribution]:
     return out
 
 
-def _record(setting, config, rows, state: Progress) -> dict[str, Any]:
+def _record(setting, config, rows, state: LearningProgress) -> dict[str, Any]:
   """What an epoch came to."""
   return {
     "epoch": state.epoch + 1,
@@ -332,7 +336,7 @@ def _judged(setting, config, state, store, resources) -> dict[str, Any]:
   if setting.development is None:
     _put_best(store, state, average, resources)
     return {}
-  found = np.zeros(4)
+  numbers = np.zeros(4)
   if resources.process == 0:
     judged, average = development.judge(
       setting.development,
@@ -340,15 +344,15 @@ def _judged(setting, config, state, store, resources) -> dict[str, Any]:
       length_search=config.length_search,
       length_ratio=config.length_ratio,
     )
-    found[:] = dataclasses.astuple(judged)
+    numbers[:] = dataclasses.astuple(judged)
   if resources.processes > 1:
-    bits = parallel.sum_over_processes(found.view(np.int64))
-    found = bits.view(np.float64)
+    bits = parallel.sum_over_processes(numbers.view(np.int64))
+    numbers = bits.view(np.float64)
   earlier = [record["bleu"] for record in state.history]
-  if found[0] > max(earlier, default=-1.0):
+  if numbers[0] > max(earlier, default=-1.0):
     _put_best(store, state, average, resources)
   names = [field.name for field in dataclasses.fields(development.Judgement)]
-  return dict(zip(names, found.tolist(), strict=True))
+  return dict(zip(names, numbers.tolist(), strict=True))
 
 
 def _put_best(store, state, average: KeyedWeights, resources) -> None:
@@ -368,7 +372,7 @@ def _put_best(store, state, average: KeyedWeights, resources) -> None:
   )
 
 
-def _save(store: Store, state: Progress, resources: Resources) -> None:
+def _save(store: Store, state: LearningProgress, resources: Resources) -> None:
   if resources.process:
     return
   store.put(
@@ -384,7 +388,7 @@ def _save(store: Store, state: Progress, resources: Resources) -> None:
   )
 
 
-def _restore(store: Store, setting: Setting) -> Progress:
+def _restore(store: Store, setting: LearningSetting) -> LearningProgress:
   values = store.get("state")
   if values is None:
     names = setting.model.feature_names
@@ -398,8 +402,8 @@ def _restore(store: Store, setting: Setting) -> Progress:
     keys = feature_keys.keys_of(tuple(more))
     averaged_weights.put(weights, keys, np.array([*more.values()]))
     extra = dict(zip(keys.tolist(), more, strict=True))
-    return Progress(weights=weights, names=extra)
-  return Progress(
+    return LearningProgress(weights=weights, names=extra)
+  return LearningProgress(
     weights=averaged_weights.from_values(values),
     epoch=int(values["epoch"]),
     batch=int(values["batch"]),
@@ -409,7 +413,9 @@ def _restore(store: Store, setting: Setting) -> Progress:
   )
 
 
-def _learned(setting: Setting, state: Progress, store: Store) -> Learned:
+def _learned(
+  setting: LearningSetting, state: LearningProgress, store: Store
+) -> LearnedWeights:
   """Spells the features of the best weights."""
   best = store.get("best")
   if best is None:
@@ -421,7 +427,7 @@ def _learned(setting: Setting, state: Progress, store: Store) -> Learned:
     setting.model, setting.source, witness[compiled]
   )
   names[~compiled] = [state.names[key] for key in keys[~compiled].tolist()]
-  return Learned(
+  return LearnedWeights(
     names=(*best["named"], *names.tolist()),
     values=np.concatenate(
       [[*best["named"].values()], np.asarray(best["values"])]

@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt import hypergraph
-from jaxmt.decode import derivation
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart.chart_layout import NONE, Chart
 from jaxmt.decode.chart.decoder import DecodeConfig
@@ -85,7 +85,7 @@ class Contribution:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Work:
+class UpdateWork:
   """What all packs of a minibatch share.
 
   Attributes:
@@ -117,14 +117,14 @@ def pack_rows(
   total, most = int(counts.sum()), int(counts.max(initial=1))
   number = -(-total // max(cells - most, most, 1)) or 1
   even = min(-(-total // number) + most, max(cells, most))
-  made = decoder.make_batches(counts, cells=even)
-  return [rows[batch] for (batch,) in made if len(batch)]
+  batches = decoder.make_batches(counts, cells=even)
+  return [rows[batch] for (batch,) in batches if len(batch)]
 
 
 def contribute(
   packs: Sequence[Pack],
   *,
-  work: Work,
+  work: UpdateWork,
   parameters: tuple[Any, ...] | None = None,
   mesh: Mesh | None = None,
 ) -> list[Contribution]:
@@ -222,7 +222,7 @@ def _forbid(static, rule, sentence, rules, excluded, offsets):
         static[cell, column] = NONE
 
 
-def compare(work: Work, pack: Pack, result: AnyResult) -> Contribution:
+def compare(work: UpdateWork, pack: Pack, result: AnyResult) -> Contribution:
   """Chooses where to update in each sentence, and takes the difference."""
   model, source = work.model, result.source
   searched = partial_derivations.of_beams(model, result)
@@ -257,7 +257,11 @@ def compare(work: Work, pack: Pack, result: AnyResult) -> Contribution:
 
 
 def _local(
-  work: Work, pack: Pack, searched: Partials, score: np.ndarray, source: Source
+  work: UpdateWork,
+  pack: Pack,
+  searched: Partials,
+  score: np.ndarray,
+  source: Source,
 ) -> Choices:
   """The local update: towards the best BLEU+1 of the root group."""
   nodes, best = partial_derivations.root_group(searched)
@@ -271,7 +275,7 @@ def _local(
     sentence=sentence,
     category=searched.category,
   )
-  lines = derivation.strings(work.model, source, chosen.words)
+  lines = translation_forest.spell(work.model, source, chosen.words)
   known = metric_text.encode_references(pack.references)
   statistics = bleu.statistics(
     known.references, known.encode(lines), sentence, threads=1
@@ -283,7 +287,7 @@ def _local(
 
 
 def _contribution(
-  work: Work,
+  work: UpdateWork,
   pack: Pack,
   source: Source,
   choices: Choices,

@@ -269,11 +269,11 @@ def root_group(searched: Partials) -> tuple[np.ndarray, np.ndarray]:
   """
   forest, roots = searched.forest, searched.forest.roots
   best = np.full(len(roots), -1, np.int64)
-  there = np.flatnonzero(roots >= 0)
-  tails = forest.tails[forest.edge_offsets[roots[there]], 0]
-  best[there] = np.where(tails >= 0, tails, roots[there])
+  exists = np.flatnonzero(roots >= 0)
+  tails = forest.tails[forest.edge_offsets[roots[exists]], 0]
+  best[exists] = np.where(tails >= 0, tails, roots[exists])
   group = searched.group
-  return np.flatnonzero(np.isin(group, group[best[there]])), best
+  return np.flatnonzero(np.isin(group, group[best[exists]])), best
 
 
 @njit

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt import hypergraph
-from jaxmt.decode import candidate_lists, derivation
+from jaxmt.decode import candidate_lists, translation_forest
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.chart import chart_layout
 from jaxmt.decode.decoding import AnyResult
@@ -98,16 +98,16 @@ def lists(
     sentence=searched.node_sentence[nodes],
     category=searched.category,
   )
-  found = candidate_lists.from_dense(
+  candidates = candidate_lists.from_dense(
     place,
-    derivation.strings(model, result.source, chosen.words),
+    translation_forest.spell(model, result.source, chosen.words),
     differences.dense_features(model, result.source, chosen),
     model.feature_names,
   )
   if model.templates is None:
-    return found
+    return candidates
   part = _sparse(model.templates, result.source, chosen)
-  return candidate_lists.with_features(found, [part])
+  return candidate_lists.with_features(candidates, [part])
 
 
 def _staged(
@@ -116,17 +116,17 @@ def _staged(
   """The hypotheses of all stages, and which stage each is of; int64 `[D]`."""
   nodes = searched.forest.nodes
   if searched.stack is None:
-    there = (searched.category == GLUE) & (nodes.begin == 0)
+    allowed = (searched.category == GLUE) & (nodes.begin == 0)
     covered = nodes.end.astype(np.int64)
   else:
-    there = searched.category != GOAL
+    allowed = searched.category != GOAL
     covered = searched.stack.astype(np.int64)
   words = words_of(source.ids.lengths, stages)
   sentence = searched.node_sentence
   which = np.full(len(sentence), -1, np.int64)
   for stage in range(stages):
-    own = words[sentence, stage]
-    which[there & (own > 0) & (covered == own)] = stage
+    expected = words[sentence, stage]
+    which[allowed & (expected > 0) & (covered == expected)] = stage
   rows = np.flatnonzero(which >= 0)
   place = sentence[rows] * stages + which[rows]
   score = hypergraph.viterbi(searched.forest).score

@@ -18,7 +18,7 @@ from jaxmt.text.kernels import njit
 from jaxmt.tune import options
 from jaxmt.tune.forests import forest_data
 from jaxmt.tune.gradient_config import check_metric
-from jaxmt.tune.learning import Chooser, Learner, begin
+from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.lists import mira
 
 _STATISTICS = bleu.SIZE - 1
@@ -188,6 +188,6 @@ def optimise(
     explore=config.explore,
     judge=forest_data.ForestJudge(pool, config.metric),
   )
-  for now, record in passes(pool, begin(weights), config, seed):
+  for now, record in passes(pool, Learner(weights=weights), config, seed):
     chooser.offer(now.average, record)
   return chooser.best, chooser.history

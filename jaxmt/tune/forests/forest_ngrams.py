@@ -221,7 +221,8 @@ def _make_ngrams(flat, offsets, low, high):
 def _longer(ngrams, node, token):
   """The n-gram with one more word, 0 if no reference has it."""
   trie = ngrams.trie
-  return base.find_child(trie.keys, trie.nodes, trie.state[1], node, token)
+  keys, nodes, _, _, state = trie
+  return base.find_child(keys, nodes, state[1], node, token)
 
 
 @njit

@@ -74,8 +74,8 @@ def pruned(
     density: 0 keeps all edges.
   """
   if density > 0:
-    wanted = np.ceil(density * source.ids.lengths).astype(np.int64)
-    forest, _ = prune(forest, edges=wanted)
+    edges = np.ceil(density * source.ids.lengths).astype(np.int64)
+    forest, _ = prune(forest, edges=edges)
   return portable_forest.spell(model, source, forest)
 
 

@@ -173,6 +173,7 @@ def scan_features(data, spans):
     `pending` is 0, or, where Python must read the number, the end of its span,
     the start standing in `values`; offsets of rows, int64 `[N + 1]`.
   """
+  # How many fields there are: room for as many features.
   size = 0
   for row in range(len(spans)):
     blank = True
@@ -195,6 +196,7 @@ def scan_features(data, spans):
     while place < limit:
       while place < limit and is_space(data[place]):
         place += 1
+      # A field without white space, and its last equals sign.
       low = place
       last = -1
       while place < limit and not is_space(data[place]):
@@ -203,6 +205,7 @@ def scan_features(data, spans):
         place += 1
       if low == place:
         break
+      # `name=` or `name:` names the values that follow.
       if last == place - 1 or (last < 0 and data[place - 1] == _COLON):
         name_low, name_high, index = low, place - 1, 0
         continue
@@ -212,6 +215,7 @@ def scan_features(data, spans):
       else:
         starts[count], ends[count], part[count] = name_low, name_high, index
         index += 1
+      # The number; Python reads those that need more digits than a double.
       value, exact = parse_number(data, low, place)
       if exact:
         values[count] = value

@@ -98,13 +98,13 @@ def boost(
     weighted = dataclasses.replace(
       pool, statistics={**pool.statistics, config.metric: rows}
     )
-    found, _ = methods.run(method, weighted, weights, seed + number)
-    gain = sentence_gains(pool, scores(pool, found), costs)
+    candidate, _ = methods.run(method, weighted, weights, seed + number)
+    gain = sentence_gains(pool, scores(pool, candidate), costs)
     above, below = share @ (1 + gain), share @ (1 - gain)
     if above <= below and rankers:
       break
     vote = 0.5 * float(np.log(max(above, 1e-9) / max(below, 1e-9)))
-    rankers.append((max(vote, 1e-6), found))
+    rankers.append((max(vote, 1e-6), candidate))
     together = combined_scores(pool, rankers)
     odds = np.exp(-sentence_gains(pool, together, costs))
     share = odds / odds.sum()

@@ -64,7 +64,7 @@ class LpMertConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidates:
+class ListedVectors:
   """One list: candidates that can be best, no two with the same features.
 
   Attributes:
@@ -110,18 +110,18 @@ class Solver:
       return -np.inf, np.zeros(self._width)
     return answer.x[-1], answer.x[:-1]
 
-  def possible(self, one: Candidates) -> Candidates:
+  def possible(self, one: ListedVectors) -> ListedVectors:
     """Returns the candidates that some weights make the best."""
     keep = [
       k
       for k in range(len(one.fixed))
       if self.margin(*_differences(one, k))[0] > _STRICT
     ]
-    return Candidates(
+    return ListedVectors(
       dense=one.dense[keep], fixed=one.fixed[keep], values=one.values[keep]
     )
 
-  def solve(self, lists: list[Candidates], best: float) -> np.ndarray | None:
+  def solve(self, lists: list[ListedVectors], best: float) -> np.ndarray | None:
     """Returns weights of the best choice above a score, or None.
 
     Args:
@@ -135,12 +135,12 @@ class Solver:
     for low, high in reversed(limits):
       rest.append((rest[-1][0] + low, rest[-1][1] + high))
     rest.reverse()
-    found: np.ndarray | None = None
+    solution: np.ndarray | None = None
 
     def visit(depth, total, rows, least, weights):
-      nonlocal best, found
+      nonlocal best, solution
       if depth == len(lists):
-        best, found = self._score(total), weights
+        best, solution = self._score(total), weights
         return
       one = lists[depth]
       bounds = [
@@ -163,7 +163,7 @@ class Solver:
       0, np.zeros(size), np.zeros((0, self._width)), np.zeros(0),
       np.zeros(self._width),
     )  # fmt: skip
-    return found
+    return solution
 
   def _score(self, total: np.ndarray) -> float:
     if self._config.objective == "sentence":
@@ -194,19 +194,19 @@ def _limits(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
   return values.min(0), values.max(0)
 
 
-def _differences(one: Candidates, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _differences(one: ListedVectors, k: int) -> tuple[np.ndarray, np.ndarray]:
   """What the chosen candidate has more than each of the others."""
   others = np.delete(np.arange(len(one.fixed)), k)
   return one.dense[k] - one.dense[others], one.fixed[k] - one.fixed[others]
 
 
-def _candidates(pool, fixed, values, sentence) -> Candidates:
+def _candidates(pool, fixed, values, sentence) -> ListedVectors:
   """A list; of candidates with the same scores always, the first."""
   low, high = pool.offsets[sentence], pool.offsets[sentence + 1]
   table = np.column_stack([pool.dense[low:high], fixed[low:high]])
   _, first = np.unique(table, axis=0, return_index=True)
   rows = low + np.sort(first)
-  return Candidates(
+  return ListedVectors(
     dense=pool.dense[rows], fixed=fixed[rows], values=values[rows]
   )
 
@@ -245,11 +245,11 @@ def optimise(
     lists = [one for one in lists if len(one.fixed)]
     # The widest lists last: bounds cut them most.
     lists.sort(key=lambda one: len(one.fixed))
-    found = solver.solve(lists, -np.inf)
-    if found is None:
+    solution = solver.solve(lists, -np.inf)
+    if solution is None:
       continue
     point = start.copy()
-    point[:width] = found
+    point[:width] = solution
     record = {"programs": solver.programs, "exact": solver.complete}
     chooser.offer(point, {"group": number, **record})
   if not chooser.history:

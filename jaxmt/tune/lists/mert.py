@@ -196,26 +196,26 @@ def optimise(
   width = pool.dense.shape[1]
   columns = np.ascontiguousarray(pool.dense.T)
   rng = np.random.default_rng(seed)
-  given = np.array(weights, np.float64)
+  given_start = np.array(weights, np.float64)
   penalty = mert_directions.Penalty(
     kind=config.regularizer,
     strength=config.strength,
-    centre=np.asarray(given if centre is None else centre)[:width],
+    centre=np.asarray(given_start if centre is None else centre)[:width],
   )
 
   def climb(start: np.ndarray, directions: np.ndarray):
     return _climb(pool, columns, start, directions, penalty, config=config)
 
   if config.starts == "walk":
-    climbed = _walk(climb, given, width, config, rng)
+    climbed = _walk(climb, given_start, width, config, rng)
   else:
-    starts = [given]
+    starts = [given_start]
     for _ in range(config.restarts - 1):
-      start = given.copy()
+      start = given_start.copy()
       if config.starts == "uniform":
         start[:width] = rng.uniform(-config.spread, config.spread, width)
       else:
-        start[:width] += _size(given[:width]) * rng.normal(
+        start[:width] += _size(given_start[:width]) * rng.normal(
           scale=config.spread, size=width
         )
       starts.append(start)

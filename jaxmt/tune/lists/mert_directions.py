@@ -58,8 +58,10 @@ def expected_bleu_gradient(
   if length < reference:
     slope[order] += value * reference / length**2
     slope[2 * order] -= value / length
-  own = p * (statistics @ slope)
-  return scale * backward(pool, own - p * per_row(np.add.reduceat(own, starts)))
+  terms = p * (statistics @ slope)
+  return scale * backward(
+    pool, terms - p * per_row(np.add.reduceat(terms, starts))
+  )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,14 +99,14 @@ class Penalty:
         at = weights[place] + points * direction[place]
         count += (at != 0) - float(moved[place])
       return self.strength * count / max(len(weights), 1)
-    own = float(self.centre @ self.centre)
+    square_of_centre = float(self.centre @ self.centre)
     square = (
       weights @ weights
       + 2 * points * (weights @ direction)
       + points**2 * (direction @ direction)
     )
     product = self.centre @ weights + points * (self.centre @ direction)
-    size = np.sqrt(np.maximum(square * own, 0.0))
+    size = np.sqrt(np.maximum(square * square_of_centre, 0.0))
     cosine = np.where(size > 0, product / np.where(size > 0, size, 1.0), 0.0)
     return self.strength * (1.0 - cosine)
 

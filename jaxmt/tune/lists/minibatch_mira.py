@@ -18,7 +18,7 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.text.kernels import njit
 from jaxmt.tune import learning, options
-from jaxmt.tune.learning import Chooser, Learner, begin
+from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.lists import mira
 from jaxmt.tune.pool import sentence_costs
 
@@ -129,6 +129,7 @@ def minibatch_pass(lists, order, state, steps, room, batch, settings):
   for low_place in range(0, len(order), batch):
     used = 0
     members = order[low_place : low_place + batch]
+    # Hope, fears and their constraints of each sentence of the batch.
     for sentence in members:
       low, high = offsets[sentence], offsets[sentence + 1]
       count = high - low
@@ -140,7 +141,7 @@ def minibatch_pass(lists, order, state, steps, room, batch, settings):
         statistics, costs, low, high, document, settings.by_document, total,
         gains,
       )  # fmt: skip
-      own = mira.Constraints(
+      constraints = mira.Constraints(
         every.ids[used : used + most],
         every.values[used : used + most],
         every.sizes[used : used + most],
@@ -149,17 +150,19 @@ def minibatch_pass(lists, order, state, steps, room, batch, settings):
         every.alpha[used : used + most],
       )
       number, hope = mira.violated(
-        features, low, count, scores, gains, rank, own
+        features, low, count, scores, gains, rank, constraints
       )
       owner[used : used + number] = sentence
       if number:
-        total_loss += own.losses[0]
+        total_loss += constraints.losses[0]
       used += number
+      # The chosen translation enters the pseudo-document.
       if settings.by_document:
         chosen = hope
         if settings.model_background:
           chosen = mira.best_sum(scores, gains, count, 0.0)
         mira.add_to_document(document, statistics[low + chosen], settings.decay)
+    # One step that solves the constraints of the whole batch.
     if used:
       mira.fill_gram(every, used)
       # Owners of a batch stand together, in the order of the batch.
@@ -198,6 +201,6 @@ def optimise(
 ) -> tuple[np.ndarray, list[dict]]:
   """Tunes all weights; arguments and result as in `mira.optimise`."""
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  for now, record in passes(pool, begin(weights), config, seed):
+  for now, record in passes(pool, Learner(weights=weights), config, seed):
     chooser.offer(now.average, record)
   return chooser.best, chooser.history

@@ -17,7 +17,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import bleu, registry
 from jaxmt.text.kernels import njit
 from jaxmt.tune import learning, options
-from jaxmt.tune.learning import Chooser, Learner, begin
+from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.pool import find_metric, sentence_costs
 
 
@@ -57,7 +57,7 @@ class MiraConfig:
     options.above(self, cap=0)
 
 
-class Settings(NamedTuple):
+class PassSettings(NamedTuple):
   """What kernels need of `MiraConfig`."""
 
   cap: float
@@ -259,7 +259,7 @@ def mira_pass(lists, order, state, steps, room, settings):
     state: weights `[D + F]`, lagged `[D + F]`, pseudo-document `[S]`.
     steps: sentences seen before this pass.
     room: most features that two candidates differ in.
-    settings: see `Settings`.
+    settings: see `PassSettings`.
 
   Returns:
     `(steps, number of updates, summed loss)`.
@@ -322,7 +322,7 @@ def run_passes(
     seed: of the orders.
   """
   rng = np.random.default_rng(seed)
-  settings = Settings(
+  settings = PassSettings(
     cap=config.cap,
     decay=config.decay,
     constraints=config.constraints,
@@ -379,6 +379,6 @@ def optimise(
     pass is better), and one record per pass.
   """
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  for now, record in passes(pool, begin(weights), config, seed):
+  for now, record in passes(pool, Learner(weights=weights), config, seed):
     chooser.offer(now.average, record)
   return chooser.best, chooser.history

@@ -16,7 +16,7 @@ from jaxmt.metrics import bleu, registry
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import learning, options
-from jaxmt.tune.learning import Chooser, Learner, begin
+from jaxmt.tune.learning import Chooser, Learner
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -244,7 +244,9 @@ def perceptron(
 ) -> tuple[np.ndarray, list[dict]]:
   """Averaged perceptron; arguments as in `mira.optimise`."""
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  for now, record in perceptron_passes(pool, begin(weights), config, seed):
+  for now, record in perceptron_passes(
+    pool, Learner(weights=weights), config, seed
+  ):
     chooser.offer(now.average, record)
   return chooser.best, chooser.history
 
@@ -384,7 +386,7 @@ def arow(
   """
   total = np.zeros(len(weights))
   chooser = Chooser(pool, weights, config.metric, explore=config.explore)
-  for now, record in arow_passes(pool, begin(weights), config, seed):
+  for now, record in arow_passes(pool, Learner(weights=weights), config, seed):
     total += now.weights
     chooser.offer(total / (record["pass"] + 1), record)
     chooser.offer(now.weights, {**record, "mean": False})

@@ -35,7 +35,7 @@ from jaxmt.tune.pool import best, find_metric, scores
 
 MODELS = ("additive", "kernel")
 _UNKNOWN, _BEGIN, _END = range(3)
-_EVERY = 5  # one of so many sentences is held out
+_EVERY = 5  # every fifth sentence is held out
 _CHUNK = 10  # steps between two looks at the held-out sentences
 
 
@@ -183,8 +183,8 @@ def _known_words(lines: list[str], least: int) -> dict[str, int]:
   owner = np.repeat(np.arange(len(lines)), ids.lengths)
   pairs = np.unique(ids.flat.astype(np.int64) * (len(lines) + 1) + owner)
   counts = np.bincount(pairs // (len(lines) + 1), minlength=len(words))
-  kept = np.flatnonzero(counts >= least).tolist()
-  return {words[number]: _END + 1 + n for n, number in enumerate(kept)}
+  numbers = np.flatnonzero(counts >= least).tolist()
+  return {words[number]: _END + 1 + n for n, number in enumerate(numbers)}
 
 
 def _bigram_rows(lines: list[str], words: dict[str, int]):
@@ -284,9 +284,11 @@ def fit(
     config: see `RerankConfig`.
     seed: of parameters and landmarks.
   """
-  held = np.arange(pool.sentences) % _EVERY == _EVERY - 1
-  train = take_sentences(pool, np.flatnonzero(~held))
-  rest = take_sentences(pool, np.flatnonzero(held)) if held.any() else train
+  held_out = np.arange(pool.sentences) % _EVERY == _EVERY - 1
+  train = take_sentences(pool, np.flatnonzero(~held_out))
+  rest = (
+    take_sentences(pool, np.flatnonzero(held_out)) if held_out.any() else train
+  )
   width = pool.dense.shape[1]
   loss = losses.find(config.loss)
   start = np.array(weights, np.float64)

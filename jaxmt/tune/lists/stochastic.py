@@ -38,7 +38,7 @@ def optimizer(kind: str) -> optax.GradientTransformationExtraArgs:
     kind: see the module.
 
   Raises:
-    ValueError: if there is no such optimizer.
+    ValueError: for an unknown optimizer.
   """
 
   def factory(learning_rate, decay, l1, l2):

@@ -75,20 +75,20 @@ def optimise(
   with concurrent.futures.ThreadPoolExecutor(
     config.threads or None
   ) as executor:
-    own = place.copy()
+    best_places = place.copy()
     value = np.array(list(executor.map(judge, place)))
     for number in range(config.moves):
-      best = own[int(np.argmax(value))]
+      best = best_places[int(np.argmax(value))]
       velocity = (
         config.inertia * velocity
-        + config.personal * rng.uniform(size=shape) * (own - place)
+        + config.personal * rng.uniform(size=shape) * (best_places - place)
         + config.social * rng.uniform(size=shape) * (best - place)
       )
       place = place + velocity
       now = np.array(list(executor.map(judge, place)))
       better = now > value
-      own[better], value[better] = place[better], now[better]
+      best_places[better], value[better] = place[better], now[better]
       if better.any() or not number:
-        top = np.concatenate([own[int(np.argmax(value))], rest])
+        top = np.concatenate([best_places[int(np.argmax(value))], rest])
         chooser.offer(top, {"move": number})
   return chooser.best, chooser.history

@@ -8,6 +8,7 @@ import pytest
 
 from jaxmt.align.itg import bispans, gold_spans, link_features, pruning
 from jaxmt.text.ragged import Ragged
+from tests import util
 
 
 def test_worked_example_of_the_paper():
@@ -133,6 +134,19 @@ def test_missing_share_falls_with_the_beam():
     shares.append(pruning.missing_share(chart, samples)[0])
   assert shares == sorted(shares, reverse=True)
   assert shares[-1] == 0 < shares[0]
+
+
+def test_the_search_for_target_spans_lowers():
+  how = pruning.pruner("dpdi", beam=3)
+  programs = util.lowered(
+    pruning._best_spans,
+    random_matrices(0),
+    tuple(np.asarray(how.weights, np.float32)),
+    np.float32(how.ratio),
+    np.float32(how.threshold),
+    beam=how.beam,
+  )
+  assert all("stablehlo" in program for program in programs)
 
 
 def test_unknown_pruners_are_refused():

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.chart import augmentations, beam_forest, decoder
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.runtime import parallel
@@ -56,7 +56,7 @@ def decode(text, config=CONFIG, *, mesh=None, augmentation=None):
     for part in parts:
       best = part.best()
       words = derivation.read_off(model, best).words
-      strings = derivation.strings(model, part.source, words)
+      strings = translation_forest.spell(model, part.source, words)
       made = beam_forest.extract(model, part)
       extra = made.edges.augmented
       values = made.score if extra is None else extra

@@ -62,7 +62,7 @@ def decode(model, source, augmentation, references):
   ((result,),) = batches
   np.testing.assert_array_equal(result.rows, np.arange(len(source)))
   words = derivation.read_off(model, result.best()).words
-  texts = derivation.strings(model, result.source, words)
+  texts = translation_forest.spell(model, result.source, words)
   root = np.asarray(result.chart.root)[: len(source)]
   augmented = np.asarray(result.beams.augmented)[root]
   rank = augmented.argmax(1)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.chart import accumulators, augmentations, decoder
 from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.search import SearchConfig
@@ -218,7 +218,7 @@ def test_augmented_search_equals_enumeration(seed):
   )
   best = result.best()
   words = derivation.read_off(model, best).words
-  texts = derivation.strings(model, result.source, words)
+  texts = translation_forest.spell(model, result.source, words)
   root = np.asarray(result.chart.root)[: len(source)]
   top = np.asarray(result.beams.augmented)[root].max(1)
   for row, text in enumerate(texts):
@@ -246,7 +246,7 @@ def test_accumulators_are_those_of_the_chosen_string(name):
   result = search(case, model, source, references, augmentation)
   best = result.best()
   words = derivation.read_off(model, best).words
-  texts = derivation.strings(model, result.source, words)
+  texts = translation_forest.spell(model, result.source, words)
   root = np.asarray(result.chart.root)[: len(source)]
   augmented = np.asarray(result.beams.augmented)[root]
   rank = augmented.argmax(1)
@@ -279,7 +279,7 @@ def test_hope_is_nearer_the_reference_than_fear():
   ):
     result = search(case, model, source, references, augmentation)
     words = derivation.read_off(model, result.best()).words
-    texts = derivation.strings(model, result.source, words)
+    texts = translation_forest.spell(model, result.source, words)
     totals.append(
       sum(sum(oracle.matches(t.split(), ["a", "b", "c"])) for t in texts)
     )

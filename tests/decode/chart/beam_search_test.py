@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.chart import exact
 from jaxmt.grammar.match import matching
 from tests.reference import chart_cases as cases
@@ -24,8 +24,10 @@ def check(model, source, derivations, every):
     every: derivations of each sentence, scores in front.
   """
   words = derivation.read_off(model, derivations).words
-  texts = derivation.strings(model, source, words)
-  values = derivation.features(model, source, derivations, words)
+  texts = translation_forest.spell(model, source, words)
+  values = translation_forest.derivation_features(
+    model, source, derivations, words
+  )
   weights = np.array([model.weights.get(n, 0) for n in model.feature_names])
   tops = [max(one[0] for one in some) for some in every]
   np.testing.assert_allclose(derivations.score, tops, atol=TOLERANCE)

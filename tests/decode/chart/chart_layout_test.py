@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies
 
-from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode import model as models
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.search import SearchConfig
@@ -70,7 +70,7 @@ def decode(model, source):
 def everything(model, result, grown):
   """All derivations: dense values, sparse rows, names, sentences."""
   found = translation_forest.kbest(model, result.source, grown, size=5000)
-  dense = derivation.features(
+  dense = translation_forest.derivation_features(
     model,
     result.source,
     translation_forest.derivations(grown, found),

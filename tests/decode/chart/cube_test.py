@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import cube, decoder, exact, search
 from jaxmt.grammar import table as tables
@@ -123,7 +123,7 @@ def test_high_ranks_are_reached_in_grammars_with_wide_rules():
   )
   best = found.best()
   words = derivation.read_off(model, best).words
-  assert derivation.strings(model, source, words) == [
+  assert translation_forest.spell(model, source, words) == [
     f"a t{WANTED}",
     f"t0 a t{WANTED}",
   ]

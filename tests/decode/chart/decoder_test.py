@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation
+from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.chart import decoder
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.runtime import parallel
@@ -25,7 +25,9 @@ def texts(model, source, config, mesh=None):
       words = derivation.read_off(model, best).words
       scores[part.rows] = best.score
       for row, text in zip(
-        part.rows, derivation.strings(model, part.source, words), strict=True
+        part.rows,
+        translation_forest.spell(model, part.source, words),
+        strict=True,
       ):
         out[row] = text
   return out, scores

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from jaxmt.decode import derivation, translation_forest
+from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.forced import forced
 from jaxmt.errors import InputError
@@ -29,7 +29,7 @@ def test_values_in_lists_forests_and_exact_search():
   ((part,),) = decoder.decode(model, source, config=config)
   forest = beam_forest.extract(model, part)
   lists = translation_forest.kbest(model, part.source, forest, size=50)
-  values = derivation.features(
+  values = translation_forest.derivation_features(
     model,
     part.source,
     translation_forest.derivations(forest, lists),
@@ -45,7 +45,7 @@ def test_values_in_lists_forests_and_exact_search():
     result.beams.score[root[part.rows], 0], part.best().score, atol=2e-4
   )
   # The same derivations, found by their strings.
-  lines = derivation.strings(model, part.source, lists.words)
+  lines = translation_forest.spell(model, part.source, lists.words)
   first = lists.offsets[:-1].tolist()
   reached = forced.force(model, part.source, [lines[row] for row in first])
   values = translation_forest.edge_features(model, part.source, reached.forest)

@@ -95,7 +95,7 @@ def test_edges_and_derivations_score_what_their_features_say():
     vector = np.array([model.weights.get(name, 0.0) for name in names])
     best = result.best()
     words = derivation.read_off(model, best).words
-    values = derivation.features(model, source, best, words)
+    values = translation_forest.derivation_features(model, source, best, words)
     np.testing.assert_allclose(values @ vector, best.score, atol=2e-4)
     forest = beam_forest.extract(model, result)
     edges = translation_forest.edge_features(model, source, forest)

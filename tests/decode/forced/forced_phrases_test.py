@@ -13,7 +13,7 @@ from jaxmt.decode.forced.forced import ForceConfig
 from jaxmt.decode.phrase import markup
 from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
-from jaxmt.grammar.match.match_kernel import GLUE, GOAL
+from jaxmt.grammar.match.applications import GLUE, GOAL
 from jaxmt.text import ragged
 from tests.reference import phrase_enumeration as enumeration
 
@@ -44,7 +44,7 @@ def test_forced_forests_have_exactly_the_derivations_of_the_string(kind, limit):
     chains = translation_forest.derivations(found.forest, lists)
     words = derivation.read_off(model, chains).words
     rows = models.select_source(source, lists.sentence)
-    values = derivation.features(model, rows, chains, words)
+    values = translation_forest.derivation_features(model, rows, chains, words)
     vector = [model.weights.get(name, 0.0) for name in model.feature_names]
     np.testing.assert_allclose(values @ vector, lists.score, atol=1e-3)
     for row, line in enumerate(lines):

@@ -111,7 +111,9 @@ def test_features_of_derivations_and_edges_equal_the_enumeration(kind):
     result = decode(model, source)
     best = result.best()
     said = derivation.read_off(model, best).words
-    values = derivation.features(model, result.source, best, said)
+    values = translation_forest.derivation_features(
+      model, result.source, best, said
+    )
     forest = stack_forest.extract(model, result)
     edges = translation_forest.edge_features(model, result.source, forest)
     vector = [model.weights.get(name, 0.0) for name in model.feature_names]
@@ -128,7 +130,7 @@ def test_features_of_derivations_and_edges_equal_the_enumeration(kind):
       expected, words = enumeration.features(
         case, chain, hierarchical=kind == "hierarchical"
       )
-      text = derivation.strings(model, result.source, said)
+      text = translation_forest.spell(model, result.source, said)
       assert text[place].split() == words
       own = dict(zip(model.feature_names, values[place], strict=True))
       for name, value in expected.items():
@@ -184,6 +186,24 @@ def test_eager_compiled_and_split_searches_agree():
     split = decoder.run_device(model, source, chart, config=sizes, mesh=mesh)
     np.testing.assert_array_equal(compiled.head, split.head)
     np.testing.assert_array_equal(compiled.final, split.final)
+
+
+def test_the_array_program_lowers():
+  case = enumeration.random_case(3, count=2)
+  model, source = enumeration.to_model(case, distortion=2)
+  sizes = decoder.stack_config(
+    model, DecodeConfig(search=search.make_config(beam=4, pop=8))
+  )
+  chart = decoder.build_chart(model, source)
+  programs = util.lowered(
+    decoder.stack_search.search,
+    *decoder.localise(model, source, chart),
+    models.device_parameters(model)[0],
+    decoder.stack_weights(model, np.inf),
+    config=sizes,
+    feature=model.features[0],
+  )
+  assert all("stablehlo.while" in program for program in programs)
 
 
 def test_exact_search_says_whether_it_was():

@@ -4,7 +4,9 @@ import hypothesis
 import numpy as np
 from hypothesis import strategies
 
+from jaxmt.decode.model import ranked_rules
 from jaxmt.grammar.match import matching, source_trie
+from jaxmt.grammar.match.applications import rank_rules
 from jaxmt.grammar.match.matching import GLUE, GOAL, ORDINARY, MatchConfig
 from tests.reference import chart_cases as cases
 from tests.reference.chart_enumeration import _fill
@@ -46,12 +48,7 @@ def run(case, **limits):
     source.ids,
     table=model.table,
     trie=model.trie,
-    ranked=source_trie.rank_rules(
-      model.trie,
-      model.columns.score[: len(model.table)],
-      model.table.lhs,
-      limit=config.targets,
-    ),
+    ranked=ranked_rules(model.trie, model.columns, limit=config.targets),
     scores=np.concatenate([model.columns.score, source.columns.score]),
     copies=source.copies,
     config=config,
@@ -159,17 +156,17 @@ def test_rules_of_nodes_are_the_best_of_each_pattern():
   size, nodes, limit = 400, 30, 3
   group = rng.integers(0, 60, size).astype(np.int32)
   end = np.where(rng.uniform(size=size) < 0.1, -1, group % nodes)
+  lhs = rng.integers(0, 2, size).astype(np.int32)
   trie = source_trie.Trie(
     keys=np.zeros(0, np.int64),
     children=np.zeros(0, np.int32),
     end=end.astype(np.int32),
-    group=group,
+    group=np.unique(group * 2 + lhs, return_inverse=True)[1],
     num_nodes=nodes,
   )
   scores = rng.integers(0, 5, size).astype(np.float32)  # many ties
-  lhs = rng.integers(0, 2, size).astype(np.int32)
-  found = source_trie.rank_rules(trie, scores, lhs, limit=limit)
-  assert len(found) == nodes
+  rules, offsets = rank_rules(trie, scores, limit=limit)
+  assert len(offsets) == nodes + 1
   order = sorted(range(size), key=lambda rule: (-scores[rule], rule))
   for node in range(nodes):
     expected, counts = [], {}
@@ -178,4 +175,4 @@ def test_rules_of_nodes_are_the_best_of_each_pattern():
       if end[rule] == node and counts.get(pattern, 0) < limit:
         counts[pattern] = counts.get(pattern, 0) + 1
         expected.append(rule)
-    assert found[node].tolist() == expected
+    assert rules[offsets[node] : offsets[node + 1]].tolist() == expected

@@ -57,7 +57,7 @@ def make_setting(case, config, *, beam=40, references=None, **options):
   lines = [" ".join(words) for words in case.sentences]
   source = models.make_source(model, lines)
   references = references or [[line] for line in references_of(case)]
-  return learner.Setting(
+  return learner.LearningSetting(
     model=model,
     source=source,
     references=references,
@@ -175,7 +175,7 @@ def test_features_of_an_update_have_its_violation(update, kind):
     is_good = partial_derivations.are_good(pack.good, searched)
     pairs = updates.pair_groups(pack.good, good_score, searched, score, is_good)
     choices = updates.choose(update, pairs, searched, is_good)
-    work = minibatch.Work(
+    work = minibatch.UpdateWork(
       model=made.model, source=made.source, config=config, search=made.search
     )
     (one,) = minibatch.contribute([pack], work=work)

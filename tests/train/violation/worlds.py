@@ -68,7 +68,7 @@ def setting(settings, *, search=SMALL, references=None, **named):
   forced = forced_forests.force_text(
     model, source, references, settings, store=MemoryStore(), excluded=excluded
   )
-  return learner.Setting(
+  return learner.LearningSetting(
     model=model,
     source=source,
     references=references,
@@ -80,7 +80,7 @@ def setting(settings, *, search=SMALL, references=None, **named):
 
 
 def work(made, settings):
-  return minibatch.Work(
+  return minibatch.UpdateWork(
     model=made.model,
     source=models.rescore_source(made.model, made.source),
     config=settings,

@@ -28,7 +28,7 @@ def test_mira_equals_the_step_of_its_formula():
   way = table[hope].sum(0) - table[fear].sum(0)
   loss = gains[hope].sum() - gains[fear].sum() - START @ way
   expected = START + min(0.05, max(0.0, loss / (way @ way))) * way
-  now = learning.begin(START)
+  now = learning.Learner(weights=START)
   next(forest_mira.passes(pool, now, config, 0))
   assert len(forest) == 1
   np.testing.assert_allclose(now.weights, expected, rtol=1e-9)

@@ -42,7 +42,7 @@ def test_batches_of_one_are_mira():
   made = small_pool.make(3, sparse_features=7)
   start = small_pool.start(made)
   settings = dict(passes=3, cap=0.05, decay=0.9, constraints=1)
-  one, two = learning.begin(start), learning.begin(start)
+  one, two = learning.Learner(weights=start), learning.Learner(weights=start)
   list(mira.passes(made, one, mira.MiraConfig(**settings), 0))
   config = minibatch_mira.MinibatchMiraConfig(batch=1, **settings)
   list(minibatch_mira.passes(made, two, config, 0))
@@ -55,7 +55,7 @@ def test_a_whole_batch_is_one_step():
   made = small_pool.make(3)
   start = small_pool.start(made)
   config = minibatch_mira.MinibatchMiraConfig(batch=24, passes=1, cap=0.24)
-  learner = learning.begin(start)
+  learner = learning.Learner(weights=start)
   ((_, record),) = minibatch_mira.passes(made, learner, config, 0)
   assert (learner.steps, record["updates"]) == (1, 1)
   widest = max(

@@ -18,7 +18,7 @@ def test_mira_pass(sparse_features, background):
   start = small_pool.start(made)
   lists, statistics = small_pool.as_lists(made)
   config = mira.MiraConfig(passes=1, cap=0.05, decay=0.9, background=background)
-  learner = learning.begin(start)
+  learner = learning.Learner(weights=start)
   ((_, record),) = mira.passes(made, learner, config, 0)
   order = np.random.default_rng(0).permutation(made.sentences)
   expected, total = slow.mira(

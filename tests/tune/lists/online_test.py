@@ -64,11 +64,11 @@ def test_arow_does_nothing_without_loss_or_difference():
 
 def test_perceptron_by_hand():
   """Two lists; the mean counts the step without an update."""
-  features = learning.Features(
-    dense=np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]),
-    ids=np.zeros(0, np.int32),
-    values=np.zeros(0),
-    offsets=np.zeros(5, np.int64),
+  features = (
+    np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [1.0, 1.0]]),
+    np.zeros(0, np.int32),  # no sparse ones
+    np.zeros(0),
+    np.zeros(5, np.int64),
   )
   costs = np.array([1.0, 0.0, 0.0, 1.0])
   weights, lagged = np.array([1.0, 0.0]), np.zeros(2)
@@ -122,7 +122,7 @@ def test_batches_and_decayed_statistics(batch, decay):
   config = online.PerceptronConfig(
     passes=1, batch=batch, decay=decay, rate=0.1, cost_scale=3.0
   )
-  learner = learning.begin(start)
+  learner = learning.Learner(weights=start)
   ((_, record),) = online.perceptron_passes(made, learner, config, 4)
   order = np.random.default_rng(4).permutation(made.sentences)
   last, mean = slow_perceptron(
@@ -139,7 +139,7 @@ def test_arow_by_decayed_statistics():
   start = small_pool.start(made)
   learnt = []
   for decay in (0.0, 0.9):
-    learner = learning.begin(start)
+    learner = learning.Learner(weights=start)
     config = online.ArowConfig(passes=1, decay=decay)
     list(online.arow_passes(made, learner, config, 0))
     learnt.append(learner)

@@ -1,16 +1,22 @@
-"""The compiled part of `matching`: trie walk, bounds, per-cell limits.
+"""Rule applications of sentences under some weights.
 
-Written to be compiled fast, since that is much of a cold start: loops instead
-of assignments to slices, a sort of our own, and counters that begin as
-`np.int64(0)` (a literal 0 would have the functions they are passed to compiled
-twice).
+Patterns are known (`source_trie.find_patterns`); weights say which of their
+rules stay (`rank_rules`) and which applications a cell keeps (`select`). See
+`matching` for what that means.
+
+The kernels are written to be compiled fast, since that is much of a cold start:
+loops instead of assignments to slices, a sort of our own, and counters that
+begin as `np.int64(0)` (a literal 0 would have the functions they are passed to
+compiled twice).
 """
+
+import dataclasses
+import functools
 
 import numpy as np
 
-from jaxmt.grammar.match import source_trie as tries
 from jaxmt.grammar.match import tree_kernel
-from jaxmt.grammar.match.source_trie import LEXICAL, SITE, TREE
+from jaxmt.grammar.match.source_trie import LEXICAL, TREE, Trie
 from jaxmt.text.kernels import (
   by_falling_value,
   clear_row,
@@ -26,81 +32,190 @@ ORDINARY, GLUE, GOAL = 0, 1, 2
 _NONE = -np.inf
 
 
-@njit
-def _walk(words, spans, grammar, span, width):
-  """All pattern matches of one sentence.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Patterns:
+  """All that matching some sentences takes beside weights.
 
-  A stack entry and a match are rows (begin, position, node, root, arity,
-  site begin, site end, ...).
+  Attributes:
+    sentences: source word ids and offsets of B sentences.
+    copies: which copied word each token is, int32.
+    spans: constituents (begin, end, label) and their offsets.
+    places: rows and offsets of `source_trie.find_patterns`.
+    trie: keys and children of the trie.
+    lhs: left-hand sides of the R rules, int32 `[R]`.
+    glue: glue rules of arity 1, those of arity 2, and whether they join only
+      where no rule covers all words.
+    width: A.
+    copy_all: whether known words are copied, too.
+    joins: rules that join children where trees are matched exactly, int32.
+  """
+
+  sentences: tuple[np.ndarray, np.ndarray]
+  copies: np.ndarray
+  spans: tuple[np.ndarray, np.ndarray]
+  places: tuple[np.ndarray, np.ndarray]
+  trie: tuple[np.ndarray, np.ndarray]
+  lhs: np.ndarray
+  glue: tuple[np.ndarray, np.ndarray, bool]
+  width: int
+  copy_all: bool
+  joins: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Matches:
+  """The applications of B sentences: C cells, N applications.
+
+  Cells stand in an order in which children precede parents within a sentence.
+  Rule `R` (one past the table) is the goal `GOAL -> S </s>`; rule `R + 1 + c`
+  copies the c-th pass-through word.
+
+  Attributes:
+    sentence: sentence of each cell, int32 `[C]`.
+    begin: first word of each cell, int32 `[C]`.
+    end: one past its last word, int32 `[C]`.
+    category: `ORDINARY`, `GLUE` or `GOAL`, int8 `[C]`.
+    level: rises from children to parents of one category, int32 `[C]`.
+    offsets: cell c's applications are `offsets[c] : offsets[c + 1]`, `[C + 1]`,
+      by falling bound.
+    rule: rule of each application, int32 `[N]`.
+    child: child cells in source order, -1 beyond the arity, int32 `[N, A]`.
+    goal: goal cell of each sentence, -1 for an empty sentence, int32 `[B]`.
+    dropped: applications that fell to the per-cell limit, int64 `[B]`.
+    place: row of each cell in a chart, from 1, int32 `[C]`; until a chart is
+      laid out, in the order of the cells.
+  """
+
+  sentence: np.ndarray
+  begin: np.ndarray
+  end: np.ndarray
+  category: np.ndarray
+  level: np.ndarray
+  offsets: np.ndarray
+  rule: np.ndarray
+  child: np.ndarray
+  goal: np.ndarray
+  dropped: np.ndarray
+  place: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.sentence)
+
+  @functools.cached_property
+  def rules(self) -> np.ndarray:
+    """The rules that are applied anywhere, int32, rising."""
+    used = np.zeros(self.rule.max(initial=-1) + 1, bool)
+    used[self.rule] = True
+    return np.flatnonzero(used).astype(np.int32)
+
+  @functools.cached_property
+  def root(self) -> np.ndarray:
+    """Row of each sentence's goal in a chart, 0 for an empty one, `[B]`."""
+    root = np.zeros(len(self.goal), np.int32)
+    root[self.goal >= 0] = self.place[self.goal[self.goal >= 0]]
+    return root
+
+
+def rank_rules(
+  trie: Trie, scores: np.ndarray, *, limit: int
+) -> tuple[np.ndarray, np.ndarray]:
+  """Lists each node's rules, best first, at most `limit` per source pattern.
+
+  Args:
+    trie: N nodes.
+    scores: static score of each rule, `[R]`.
+    limit: target sides kept per pattern; those with different left-hand sides
+      are limited apart.
 
   Returns:
-    `(matches, count)`.
+    `(rules, offsets)`: node n's rules are `rules[offsets[n] : offsets[n + 1]]`,
+    by falling score, ties by rule. int32, int64 `[N + 1]`.
   """
-  keys, children, _, offsets = grammar
-  length = len(words)
-  columns = 5 + 2 * width
-  stack = np.empty((64, columns), np.int32)
-  found = np.empty((256, columns), np.int32)
-  count = np.int64(0)
-  entry = np.empty(columns, np.int32)
-  for begin in range(length):
-    for root in range(2):
-      if root == TREE and len(spans) == 0:
-        continue
-      stack[0, 0], stack[0, 1], stack[0, 2] = begin, begin, root
-      stack[0, 3], stack[0, 4] = root, 0
-      top = np.int64(1)
-      while top:
-        top -= 1
-        for column in range(columns):
-          entry[column] = stack[top, column]
-        position, node, sites = entry[1], entry[2], entry[4]
-        if position > begin and offsets[node + 1] > offsets[node]:
-          found = grown_rows(found, count + 1)
-          for column in range(columns):
-            found[count, column] = entry[column]
-          count += 1
-        if position == length:
-          continue
-        reach = length if root == TREE else min(length, begin + span)
-        if position >= reach:
-          continue
-        onward = tries.step(keys, children, node, words[position])
-        stack = grown_rows(stack, top + 1 + length + len(spans))
-        if onward >= 0:
-          for column in range(columns):
-            stack[top, column] = entry[column]
-          stack[top, 1] = position + 1
-          stack[top, 2] = onward
-          top += 1
-        if sites == width:
-          continue
-        onward = tries.step(keys, children, node, SITE)
-        if onward < 0:
-          continue
-        if root == LEXICAL:
-          for after in range(position + 1, reach + 1):
-            top = _push(stack, top, entry, onward, position, np.int32(after))
-        else:
-          last = -1
-          for item in range(len(spans)):
-            if spans[item, 0] == position and spans[item, 1] != last:
-              last = spans[item, 1]
-              top = _push(stack, top, entry, onward, position, last)
-  return found, count
+  rules = np.flatnonzero(trie.end >= 0)
+  best_first = rules[np.argsort(-np.asarray(scores)[rules], kind="stable")]
+  groups = int(trie.group.max(initial=-1)) + 1
+  return _best_of_patterns(
+    best_first, trie.group, trie.end, trie.num_nodes, groups, limit
+  )
 
 
 @njit
-def _push(stack, top, entry, node, begin, end):
-  sites = entry[4]
-  for column in range(len(entry)):
-    stack[top, column] = entry[column]
-  stack[top, 1] = end
-  stack[top, 2] = node
-  stack[top, 4] = sites + 1
-  stack[top, 5 + 2 * sites] = begin
-  stack[top, 6 + 2 * sites] = end
-  return top + 1
+def _best_of_patterns(rules, group, end, num_nodes, num_groups, limit):
+  """Deals rules, best first, out to their nodes; see `rank_rules`.
+
+  Args:
+    rules: best first, int64 `[M]`.
+    group: of every rule of the table.
+    end: node of every rule.
+    num_nodes: N.
+    num_groups: one more than the largest group.
+    limit: rules of one group at most.
+  """
+  # Which rules stay, and how many each node has.
+  taken = np.zeros(num_groups, np.int64)
+  stays = np.zeros(len(rules), np.bool_)
+  offsets = np.zeros(num_nodes + 1, np.int64)
+  for item in range(len(rules)):
+    rule = rules[item]
+    if taken[group[rule]] < limit:
+      taken[group[rule]] += 1
+      stays[item] = True
+      offsets[end[rule] + 1] += 1
+  for node in range(num_nodes):
+    offsets[node + 1] += offsets[node]
+  # Rules go to their nodes in the order they come in.
+  free = offsets[:-1].copy()
+  out = np.empty(offsets[-1], np.int32)
+  for item in range(len(rules)):
+    if stays[item]:
+      node = end[rules[item]]
+      out[free[node]] = rules[item]
+      free[node] += 1
+  return out, offsets
+
+
+def select(
+  patterns: Patterns,
+  ranked: tuple[np.ndarray, np.ndarray],
+  scores: np.ndarray,
+  *,
+  limit: int,
+) -> Matches:
+  """Returns the best applications of every cell of some sentences.
+
+  Args:
+    patterns: of the sentences, see `matching.find_patterns`.
+    ranked: rules of each trie node, best first, and their offsets.
+    scores: static scores `[R + 1 + P]`: rules, the goal, P copied words.
+    limit: applications of a cell.
+  """
+  cells, ends, rows, (goal, dropped) = _select(
+    patterns.sentences,
+    patterns.copies,
+    patterns.spans,
+    patterns.places,
+    (*patterns.trie, *ranked),
+    patterns.lhs,
+    np.ascontiguousarray(scores, np.float32),
+    patterns.glue,
+    (limit, patterns.width),
+    patterns.copy_all,
+    patterns.joins,
+  )
+  sentence, begin, end, category, level, _ = np.ascontiguousarray(cells.T)
+  return Matches(
+    sentence=sentence,
+    begin=begin,
+    end=end,
+    category=category.astype(np.int8),
+    level=level,
+    offsets=ends.copy(),
+    rule=rows[:, 0].copy(),
+    child=rows[:, 1:].copy(),
+    goal=goal,
+    dropped=dropped,
+    place=np.arange(1, len(sentence) + 1, dtype=np.int32),
+  )
 
 
 @njit
@@ -127,19 +242,19 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
   Returns:
     `(kept, offered)`.
   """
-  found, links, side = pattern
+  places, links, side = pattern
   spans, span_item, span_links = labels
   _, _, rules, offsets = grammar
   size, offered = np.int64(0), np.int64(0)
   while item >= 0:
     total = np.float64(0.0)
-    for site in range(found[item, 4]):
+    for site in range(places[item, 4]):
       total += inside[
-        found[item, 5 + 2 * site] * side + found[item, 6 + 2 * site]
+        places[item, 5 + 2 * site] * side + places[item, 6 + 2 * site]
       ]
     if total > _NONE:
-      tree = found[item, 3] == TREE
-      node = found[item, 2]
+      tree = places[item, 3] == TREE
+      node = places[item, 2]
       offered += offsets[node + 1] - offsets[node]
       for entry in range(offsets[node], offsets[node + 1]):
         rule = rules[entry]
@@ -152,6 +267,17 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
         size = offer(heap, items, size, bound, rule, item)
     item = links[item]
   return size, offered
+
+
+@njit
+def _is_known(item, places, links, offsets):
+  """Whether a rule without sites matches one of the patterns of a span."""
+  while item >= 0:
+    node = places[item, 2]
+    if places[item, 3] == LEXICAL and places[item, 4] == 0:
+      return offsets[node + 1] > offsets[node]
+    item = links[item]
+  return False
 
 
 @njit
@@ -190,16 +316,16 @@ def _chains(rows, count, side):
 
 
 @njit
-def _write_ordinary(out, filled, size, heap, items, found, side, cell_of):
+def _write_ordinary(out, filled, size, heap, items, places, side, cell_of):
   """Appends a cell's applications, best first; returns the new fill."""
   for rank in by_falling_value(heap, size):
     clear_row(out, filled)
     out[filled, 0] = items[rank, 0]
     item = items[rank, 1]
     if item >= 0:
-      for site in range(found[item, 4]):
+      for site in range(places[item, 4]):
         out[filled, 1 + site] = cell_of[
-          found[item, 5 + 2 * site] * side + found[item, 6 + 2 * site]
+          places[item, 5 + 2 * site] * side + places[item, 6 + 2 * site]
         ]
     filled += 1
   return filled
@@ -221,7 +347,17 @@ def _write_glue(out, filled, size, heap, items, end, side, cell_of, glue_cell):
 
 @njit
 def _sentence(
-  text, copies, spans, grammar, lhs, scores, glue, limits, copy_all, base
+  text,
+  copies,
+  spans,
+  places,
+  grammar,
+  lhs,
+  scores,
+  glue,
+  limits,
+  copy_all,
+  base,
 ):
   """Returns one sentence's cells and applications.
 
@@ -231,12 +367,13 @@ def _sentence(
     text: word ids.
     copies: which copied word each token is.
     spans: constituents: begin, end, label.
-    grammar: the trie and its ranked rules, see `match_batch`.
+    places: pattern matches, see `source_trie.find_patterns`.
+    grammar: the trie and its ranked rules.
     lhs: labels of the rules.
     scores: of the rules, the goal and the copied words.
     glue: the glue rules of arity 1 and 2, and whether to join only where no
       rule covers all words.
-    limits: longest span, most applications of a cell, most sites.
+    limits: most applications of a cell, most sites.
     copy_all: whether known words are copied too.
     base: the number of the first cell.
 
@@ -245,12 +382,11 @@ def _sentence(
     the applications of each cell; rule and cells of the sites of each
     application; how many applications did not fit.
   """
-  span, limit, width = limits
+  limit, width = limits
   length = len(text)
   side = length + 1
   # Pattern matches and constituents, chained by their span.
-  found, count = _walk(text, spans, grammar, span, width)
-  heads, links = _chains(found, count, side)
+  heads, links = _chains(places, len(places), side)
   span_heads, span_links = _chains(spans, len(spans), side)
   # By span: the best score inside, and the cell; for glue cells by end.
   inside = np.full(side * side, _NONE, np.float64)
@@ -299,7 +435,7 @@ def _sentence(
         place = begin * side + begin + size_of
         size, offered = _ordinary(
           heads[place],
-          (found, links, side),
+          (places, links, side),
           (spans, span_heads[place], span_links),
           inside,
           grammar,
@@ -310,8 +446,7 @@ def _sentence(
         )
         # A single word that no rule translates is copied.
         if size_of == 1:
-          node = tries.step(grammar[0], grammar[1], LEXICAL, text[begin])
-          known = node >= 0 and grammar[3][node + 1] > grammar[3][node]
+          known = _is_known(heads[place], places, links, grammar[3])
           if copy_all or not known:
             rule = len(lhs) + 1 + copies[begin]
             bound = np.float64(scores[rule])
@@ -322,7 +457,7 @@ def _sentence(
         dropped += offered - size
         inside[place] = largest(heap, size)
         filled = _write_ordinary(
-          out, filled, size, heap, items, found, side, cell_of
+          out, filled, size, heap, items, places, side, cell_of
         )
         cells[num_cells, 0], cells[num_cells, 1] = begin, begin + size_of
         cells[num_cells, 2] = ORDINARY
@@ -334,12 +469,11 @@ def _sentence(
 
 
 @njit
-def match_batch(
-  words,
-  offsets,
+def _select(
+  sentences,
   copies,
-  spans,
-  span_offsets,
+  all_spans,
+  places,
   grammar,
   lhs,
   scores,
@@ -348,21 +482,25 @@ def match_batch(
   copy_all,
   joins,
 ):
-  """Returns the cells and applications of a batch; see `matching.match`.
+  """Returns the cells and applications of a batch; see `select`.
 
   With rules `joins` (`tree_kernel.match_tree`) sentences with a tree are
   matched node by node.
   """
+  words, offsets = sentences
+  spans, span_offsets = all_spans
+  pattern_rows, pattern_offsets = places
   batch = len(offsets) - 1
   goal = np.full(batch, -1, np.int32)
   dropped = np.zeros(batch, np.int64)
   all_cells = np.empty((1024, 6), np.int32)
   ends = np.zeros(1025, np.int64)
-  out = np.empty((8192, 1 + limits[2]), np.int32)
+  out = np.empty((8192, 1 + limits[1]), np.int32)
   num_cells, filled = np.int64(0), np.int64(0)
   for sentence in range(batch):
     if offsets[sentence + 1] == offsets[sentence]:
       continue
+    # The cells of one sentence, by its tree or by spans.
     text = words[offsets[sentence] : offsets[sentence + 1]]
     copied = copies[offsets[sentence] : offsets[sentence + 1]]
     nodes = spans[span_offsets[sentence] : span_offsets[sentence + 1]]
@@ -382,6 +520,7 @@ def match_batch(
         text,
         copied,
         nodes,
+        pattern_rows[pattern_offsets[sentence] : pattern_offsets[sentence + 1]],
         grammar,
         lhs,
         scores,
@@ -390,6 +529,7 @@ def match_batch(
         copy_all,
         num_cells,
       )
+    # Append them to those of the sentences before it.
     after = num_cells + len(cells)
     all_cells = grown_rows(all_cells, after)
     ends = grown(ends, after + 1)
