@@ -96,7 +96,7 @@ def _blocks(lines: Sequence[str], kind: str, path: str | None):
       raise InputError(f"expected {end}", path=path, line=line)
     longest = max([len(line.split()) for line in lines[place + 1 : last]] + [0])
     if not 0 <= width <= max(longest, len(words) - 4, _FEW):
-      cause = f"{width} values, but no row has that number"
+      cause = f"{width} values a row, but no row has that many"
       raise InputError(cause, path=path, line=place + 1)
     candidate_lists.check_numbers(
       np.array([sentence], object), np.array([place]), path

@@ -9,8 +9,8 @@ from jaxmt.tune.formats import mert_data
 @pytest.mark.parametrize(
   "header, row, cause",
   [
-    ("0 1 9999999999", "1 2", "no row has so many"),
-    ("0 1 -1", "1 2", "no row has so many"),
+    ("0 1 9999999999", "1 2", "no row has that many"),
+    ("0 1 -1", "1 2", "no row has that many"),
     ("99999999999999999999 1 2", "1 2", "sentence 99999999999999999999"),
     ("-1 1 2", "1 2", "sentence -1 is not from 0"),
     ("0 1 2", "1 nan", ":2: expected 2 numbers"),
