@@ -13,6 +13,10 @@ import pytest
 from jaxmt.runtime import checkpoint
 from tests import util
 
+slow = pytest.mark.skipif(
+  not os.environ.get("JAXMT_SLOW"), reason="half a minute: JAXMT_SLOW=1"
+)
+
 # Small in every respect: compiling takes most of the time.
 FLAGS = (
   "--config=configs/quickstart.py",
@@ -130,7 +134,7 @@ def test_devices_change_nothing(alone, tmp_path):
   same(workdir, alone)
 
 
-@pytest.mark.slow
+@slow
 def test_ray_changes_nothing(alone, tmp_path):
   pytest.importorskip("ray")
   workdir = without_theta(alone, tmp_path)
@@ -152,7 +156,7 @@ def test_two_processes_change_nothing(alone, tmp_path):
   same(tmp_path, alone)
 
 
-@pytest.mark.slow
+@slow
 def test_killed_processes_go_on_together(alone, tmp_path):
   workdir = without_theta(alone, tmp_path)
   deadly = ("tests/reference/killable_train.py", "iteration1-shard")
