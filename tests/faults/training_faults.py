@@ -296,6 +296,8 @@ def fault(base: pathlib.Path, workdir: pathlib.Path, rng, kinds):
 def go_on(base: pathlib.Path, count: int, seed: int, kinds=KINDS) -> dict:
   """Adds faults until there are `count`; returns all that happened."""
   undisturbed(base)
+  # Left by another version of the code, it would keep that one's parts.
+  shutil.rmtree(base / "disturbed", ignore_errors=True)
   log = base / "log.jsonl"
   log.touch()
   records = [json.loads(line) for line in log.read_text().splitlines()]

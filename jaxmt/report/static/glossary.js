@@ -4,7 +4,7 @@
 jaxmt.meanings = {
   LanguageModel: "log probability of the target words",
   LanguageModel_OOV: "target words that the language model does not know",
-  WordPenalty: "length of the translation in words",
+  WordPenalty: "minus the number of words of the translation",
   rule_given_source: "log p(rule | its source side)",
   rule_given_target: "log p(rule | its target side)",
   rule_given_lhs: "log p(rule | its left-hand side)",

@@ -30,7 +30,7 @@ jaxmt.overview = (data) => {
     h(
       "p",
       { class: "small faint" },
-      `* differs from ${data.baseline}, p < 0.05.${data.comparison.some((row) => "fall-back" in row) ? " Fall-back: the share of the training counts that come from sentences without a derivation near their reference." : ""}`,
+      `* differs from ${data.baseline}, p < 0.05; the column p is of ${data.metrics[0].label}.${data.comparison.some((row) => "fall-back" in row) ? " Fall-back: the share of the training counts that come from sentences without a derivation near their reference." : ""}`,
     ),
     h("div", { class: "columns" }, bars),
     turned,

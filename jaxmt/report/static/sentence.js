@@ -282,7 +282,7 @@ jaxmt.searchViews = (data, context, own, searched, one, two, reference) => {
     h(
       "p",
       { class: "small faint" },
-      "Move a weight and the list is ranked anew; nothing is searched anew.",
+      "Move a weight and the list is ranked anew; nothing is searched anew. BLEU+1 of a list, and what is called its best translation, compare with the first reference alone; the scores at the top of the page with all references.",
     ),
     list,
   ];
