@@ -28,7 +28,7 @@ from absl import flags
 
 from jaxmt.decode.dependency import oracle, phrase_trees, tree_translator
 from jaxmt.decode.dependency.phrase_trees import Candidate, PhraseTree
-from jaxmt.decode.dependency.tree_translator import Task
+from jaxmt.decode.dependency.tree_translator import ParsingTask
 from jaxmt.errors import InputError
 from jaxmt.experiment import tree_flags
 from jaxmt.inspection import phrase_tree_views
@@ -118,7 +118,7 @@ def main(argv: list[str]) -> None:
     files.write_lines(_NBEST.value, nbest)
 
 
-def _oracles(task: Task, expected: ReferenceLines) -> list[str]:
+def _oracles(task: ParsingTask, expected: ReferenceLines) -> list[str]:
   """The best translation that each lattice has."""
   out = []
   for found, own in zip(task.lattices, expected, strict=False):

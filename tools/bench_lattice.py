@@ -49,7 +49,7 @@ def _parse(lattice, scores, limits):
   allowed = lattices.allowed_arcs(
     lattice, longest, source_limit=limits[0], target_limit=limits[1]
   )
-  arcs = lattice_chart.Arcs(
+  arcs = lattice_chart.ArcScores(
     right=np.where(allowed, scores, np.float32(-np.inf)),
     left=np.where(allowed, scores.T, np.float32(-np.inf)),
     root=np.zeros(len(lattice), np.float32),

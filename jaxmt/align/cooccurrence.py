@@ -155,7 +155,7 @@ def _padded(text: Ragged, rows: np.ndarray, width: int, fill: int):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Plan:
+class _GridLayout:
   """Where each sentence pair's grid lies in one flat array of cells.
 
   Attributes:
@@ -173,7 +173,7 @@ class _Plan:
 
 def _plan(
   source_lengths: np.ndarray, target_lengths: np.ndarray, bucket_cost: int
-) -> _Plan:
+) -> _GridLayout:
   longest = np.maximum(source_lengths, target_lengths)
   longest[np.minimum(source_lengths, target_lengths) == 0] = 0
   base = np.full(len(longest), -1, np.int64)
@@ -187,7 +187,7 @@ def _plan(
     stride[rows] = width
     cells += len(rows) * width * width
     groups.append((width, rows))
-  return _Plan(groups=groups, base=base, stride=stride, cells=cells)
+  return _GridLayout(groups=groups, base=base, stride=stride, cells=cells)
 
 
 def bucket_widths(lengths: np.ndarray, *, bucket_cost: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from jaxmt.runtime import parallel
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Corpus:
+class DeviceCorpus:
   """A bitext on the devices; dictionaries have an entry per direction.
 
   Attributes:
@@ -43,7 +43,7 @@ def place(
   mesh: Mesh,
   *,
   cells_per_batch: int = 1 << 20,
-) -> Corpus:
+) -> DeviceCorpus:
   """Cuts a bitext into batches and puts it on the devices.
 
   Args:
@@ -88,7 +88,7 @@ def place(
     group_types[side] = parallel.copied(mesh, seen)
     distinct = np.count_nonzero(np.bincount(generated))
     word_types[side] = parallel.copied(mesh, np.float32(distinct))
-  return Corpus(
+  return DeviceCorpus(
     mesh=mesh,
     batches=batches,
     lines=lines,

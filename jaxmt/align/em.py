@@ -126,7 +126,7 @@ def align(
   )
 
 
-def _start(data: device_corpus.Corpus, side: str) -> Parameters:
+def _start(data: device_corpus.DeviceCorpus, side: str) -> Parameters:
   pairs, null = translation_table.uniform(
     pairs=len(data.conditioning[side]),
     words=int(data.word_types[side]),

@@ -32,7 +32,7 @@ _EPSILON, _NULL = "<eps>", "!NULL"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Arcs:
+class LatticeArcs:
   """A arcs of a lattice; state 0 is the first, `final` the last.
 
   Attributes:
@@ -54,7 +54,7 @@ class Arcs:
   states: int
 
 
-def word_arcs(one: SpelledForest) -> Arcs:
+def word_arcs(one: SpelledForest) -> LatticeArcs:
   """Returns the lattice of one sentence, one word an arc, in order of states.
 
   Raises:
@@ -84,7 +84,7 @@ def word_arcs(one: SpelledForest) -> Arcs:
   at = np.minimum(offsets[edge] + marked[edge] + place, len(symbols) - 1)
   order = np.argsort(source, kind="stable")
   spread = lambda values: np.where(begins, values[edge], 0.0)[order]
-  return Arcs(
+  return LatticeArcs(
     source=source[order],
     target=target[order],
     word=np.where(words[edge] > 0, symbols[at], -1)[order],
@@ -95,7 +95,7 @@ def word_arcs(one: SpelledForest) -> Arcs:
   )
 
 
-def openfst_lines(arcs: Arcs, words: tuple[str, ...]) -> list[str]:
+def openfst_lines(arcs: LatticeArcs, words: tuple[str, ...]) -> list[str]:
   """Returns the lines of OpenFst's text format."""
   names = [_EPSILON if word < 0 else words[word] for word in arcs.word.tolist()]
   lines = [
@@ -112,7 +112,7 @@ def openfst_lines(arcs: Arcs, words: tuple[str, ...]) -> list[str]:
 
 
 def slf_lines(
-  arcs: Arcs, words: tuple[str, ...], *, name: str, lm_weight: float
+  arcs: LatticeArcs, words: tuple[str, ...], *, name: str, lm_weight: float
 ) -> list[str]:
   """Returns the lines of HTK's standard lattice format."""
   rest = arcs.score - lm_weight * arcs.lm

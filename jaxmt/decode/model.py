@@ -30,7 +30,7 @@ from jaxmt.features.base import (
   StatefulFeature,
 )
 from jaxmt.features.feature_keys import KeyedWeights
-from jaxmt.features.language_model import LanguageModel
+from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.local_features import LocalFeature
 from jaxmt.features.phrase_order import PhraseOrder, order_scores
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
@@ -263,7 +263,7 @@ def make_model(
   sides = _rule_sides(table, arity)
   every = (
     (
-      LanguageModel(
+      LanguageModelFeature(
         names=(units.lm,),
         columns=language_model.state_columns(lm.order),
         scale=units.lm_scale,

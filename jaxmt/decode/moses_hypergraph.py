@@ -107,7 +107,7 @@ def _spelled_values(one: SpelledForest) -> list[str]:
 
 
 @dataclasses.dataclass(kw_only=True)
-class _Columns:
+class _OpenSentence:
   """What was read so far of one sentence."""
 
   flat: list[int]
@@ -152,7 +152,7 @@ def parse_lines(
   ]
   while told and not told[-1][1].strip():
     told.pop()
-  out = _Columns(
+  out = _OpenSentence(
     flat=[],
     lengths=[],
     tails=[],
@@ -191,7 +191,7 @@ def parse_lines(
   return _to_forest(out, sentence, len(index))
 
 
-def _read_edge(text: str, node: int, index: dict[str, int], out: _Columns):
+def _read_edge(text: str, node: int, index: dict[str, int], out: _OpenSentence):
   """Reads an edge; returns the number of source words covered."""
   fields = text.split(" ||| ")
   if len(fields) != 3:
@@ -231,7 +231,7 @@ def _count(text: str) -> int:
   return value
 
 
-def _to_forest(out: _Columns, sentence: int, width: int) -> SpelledForest:
+def _to_forest(out: _OpenSentence, sentence: int, width: int) -> SpelledForest:
   nodes, edges = len(out.sizes), len(out.tails)
   arity = max([len(row) for row in out.tails], default=0)
   features = np.zeros((edges, width))

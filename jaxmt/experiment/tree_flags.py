@@ -19,7 +19,7 @@ from jaxmt.decode.dependency import (
 from jaxmt.decode.dependency.configurations import SourceTree
 from jaxmt.decode.dependency.phrase_lattices import PhraseLattice
 from jaxmt.decode.dependency.probabilities import Dependencies
-from jaxmt.decode.dependency.tree_translator import Task, TreeOptions
+from jaxmt.decode.dependency.tree_translator import ParsingTask, TreeOptions
 from jaxmt.errors import InputError
 from jaxmt.features.weights import DIALECTS
 from jaxmt.grammar import dependency_table
@@ -97,13 +97,13 @@ def options() -> TreeOptions:
   return found
 
 
-def load_task(lines: Sequence[str]) -> Task:
+def load_task(lines: Sequence[str]) -> ParsingTask:
   """Returns all sentences as one part, see `tasks`."""
   (task,) = tasks(lines, size=max(len(lines), 1))
   return task
 
 
-def tasks(lines: Sequence[str], *, size: int) -> Iterator[Task]:
+def tasks(lines: Sequence[str], *, size: int) -> Iterator[ParsingTask]:
   """Yields the sentences in parts, with their lattices, trees and tables.
 
   Args:
@@ -132,7 +132,7 @@ def tasks(lines: Sequence[str], *, size: int) -> Iterator[Task]:
       ):
         found[row] = one
         step(1)
-      yield Task(
+      yield ParsingTask(
         lattices=found,
         trees=trees[first : first + size],
         dependencies=dependencies,

@@ -66,7 +66,7 @@ def state_columns(order: int) -> int:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class LanguageModel(StringFeature):
+class LanguageModelFeature(StringFeature):
   """Σ ln p of the words, with `</s>`; its parameters are `lm.tables.Tables`.
 
   `columns` are the `state_columns` of the model's order; `scale` is 1/ln 10 for

@@ -34,7 +34,7 @@ from jaxmt.features import (
   sentence_models,
 )
 from jaxmt.features.base import RuleInputs, RuleSides, StatefulFeature, Values
-from jaxmt.features.language_model import LanguageModel
+from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import MaxEntReordering, ReorderingModel
 from jaxmt.grammar import table as tables
@@ -79,7 +79,7 @@ class RecursiveModel:
     self, table: RuleTable, lm: Tables, reordering: ReorderingModel | None
   ) -> tuple[StatefulFeature, Any]:
     """Returns the feature with its parameters, as `make_model` takes them."""
-    own = LanguageModel(columns=language_model.state_columns(lm.order))
+    own = LanguageModelFeature(columns=language_model.state_columns(lm.order))
     order = None
     if reordering is not None:
       order = MaxEntReordering(sizes=reordering.sizes, bits=reordering.bits)
@@ -170,7 +170,7 @@ class RecursiveScore(StatefulFeature):
   columns: int = 0
   size: int = 0
   inputs: int = 0
-  lm: LanguageModel
+  lm: LanguageModelFeature
   order: MaxEntReordering | None = None
 
   def rule_inputs(self, sides: RuleSides, parameters: Bound) -> RuleInputs:

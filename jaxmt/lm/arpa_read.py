@@ -146,7 +146,7 @@ def _expect(source: _Source, line: str | None, expected: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Columns:
+class _SectionScores:
   """What a section's lines hold besides the words."""
 
   probability: np.ndarray
@@ -241,9 +241,9 @@ def _read_ngrams(
   return np.concatenate(words), _joined(columns), line
 
 
-def _joined(columns) -> _Columns:
+def _joined(columns) -> _SectionScores:
   nothing = np.zeros(0, np.float32)
-  return _Columns(
+  return _SectionScores(
     probability=np.concatenate([nothing, *(pair[0] for pair in columns)]),
     backoff=np.concatenate([nothing, *(pair[1] for pair in columns)]),
   )
@@ -297,7 +297,7 @@ class _Linker:
       ids, first, self.contexts, self.words, self.suffixes, self.slots
     )
 
-  def level(self, k: int, columns: _Columns) -> Level:
+  def level(self, k: int, columns: _SectionScores) -> Level:
     """The columns of order k + 1, numbered by order."""
     first, last = self.firsts[k], self.firsts[k + 1]
     below = self.firsts[k - 1] if k else 0

@@ -38,7 +38,7 @@ _EQUAL, _STEMS, _CHUNKS, _DISTANCE, _LAST = range(5)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Parameters:
+class MeteorParameters:
   """Parameters of METEOR.
 
   Attributes:
@@ -57,9 +57,15 @@ class Parameters:
 
 
 VERSIONS = {
-  "1.5": Parameters(alpha=0.85, beta=0.2, gamma=0.6, stem=0.6, whole=True),
-  "2007": Parameters(alpha=0.81, beta=0.83, gamma=0.28, stem=1.0, whole=False),
-  "2005": Parameters(alpha=0.9, beta=3.0, gamma=0.5, stem=1.0, whole=False),
+  "1.5": MeteorParameters(
+    alpha=0.85, beta=0.2, gamma=0.6, stem=0.6, whole=True
+  ),
+  "2007": MeteorParameters(
+    alpha=0.81, beta=0.83, gamma=0.28, stem=1.0, whole=False
+  ),
+  "2005": MeteorParameters(
+    alpha=0.9, beta=3.0, gamma=0.5, stem=1.0, whole=False
+  ),
 }
 
 
@@ -220,7 +226,7 @@ def statistics(
   hypotheses: Ragged,
   sentence: np.ndarray,
   *,
-  parameters: Parameters,
+  parameters: MeteorParameters,
   beam: int = BEAM,
   threads: int | None = None,
 ) -> np.ndarray:
@@ -246,7 +252,7 @@ def statistics(
   )
 
 
-def score(statistics: Any, *, parameters: Parameters) -> Any:
+def score(statistics: Any, *, parameters: MeteorParameters) -> Any:
   """Returns METEOR of statistics `[..., 5]`."""
   xp = base.array_module(statistics)
   equal, stems, chunks, c, r = (statistics[..., n] for n in range(5))

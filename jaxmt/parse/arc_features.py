@@ -32,7 +32,7 @@ AFFIX = 3  # characters
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Sentences:
+class SentenceBatch:
   """A batch of padded sentences.
 
   Attributes:
@@ -54,7 +54,7 @@ class Sentences:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TokenHashes:
-  """What features see of each of T tokens, see `Sentences`."""
+  """What features see of each of T tokens, see `SentenceBatch`."""
 
   words: np.ndarray
   lower: np.ndarray
@@ -82,7 +82,7 @@ def token_hashes(bank: Treebank, tag_names: Sequence[str]) -> TokenHashes:
 
 def batch_of(
   hashes: TokenHashes, offsets: np.ndarray, rows: np.ndarray, size: int
-) -> Sentences:
+) -> SentenceBatch:
   """Returns some sentences, padded to `size` words.
 
   Args:
@@ -96,7 +96,7 @@ def batch_of(
   there = place < lengths[:, None]
   token = np.where(there, offsets[rows][:, None] + place, 0)
   pick = lambda flat: np.where(there, flat[token], flat.dtype.type(_OUTSIDE))
-  return Sentences(
+  return SentenceBatch(
     words=pick(hashes.words),
     lower=pick(hashes.lower),
     suffixes=pick(hashes.suffixes),
@@ -115,7 +115,7 @@ def _mixed(*parts):
   return value ^ (value >> 13)
 
 
-def _sides(batch: Sentences):
+def _sides(batch: SentenceBatch):
   """Columns of heads `[B, N + 1, 1]` and of dependents `[B, 1, N]`."""
 
   def with_root(column):
@@ -173,7 +173,7 @@ def _distance(size):
   return (1 + right).astype(np.uint32), (4 + 2 * far + right).astype(np.uint32)
 
 
-def feature_rows(batch: Sentences, *, bits: int) -> jax.Array:
+def feature_rows(batch: SentenceBatch, *, bits: int) -> jax.Array:
   """Returns the features of each arc, int32 `[F, B, N + 1, N]`."""
   heads, children = _sides(batch)
   direction, distance = map(jnp.asarray, _distance(batch.tags.shape[1]))
@@ -199,7 +199,7 @@ def num_features() -> int:
   return _BOTH * len(_TEMPLATES) + 4
 
 
-def _repeated(batch: Sentences):
+def _repeated(batch: SentenceBatch):
   """Words between that have the head's tag, and the dependent's: 0, 1, 2.
 
   The first count is that of the dependent's tag where the head is the root.
@@ -239,7 +239,9 @@ def tags_between(tags: jax.Array, *, num_tags: int) -> jax.Array:
   return (counts > 0.5).astype(jnp.float32)
 
 
-def arc_scores(weights: dict[str, jax.Array], batch: Sentences) -> jax.Array:
+def arc_scores(
+  weights: dict[str, jax.Array], batch: SentenceBatch
+) -> jax.Array:
   """Returns scores of arcs, `[B, N + 1, N]`.
 
   Args:

@@ -20,7 +20,7 @@ import optax
 
 from jaxmt.losses import forest
 from jaxmt.parse import arc_features, eisner
-from jaxmt.parse.arc_features import Sentences
+from jaxmt.parse.arc_features import SentenceBatch
 from jaxmt.text import ragged, treebank
 from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
@@ -169,7 +169,7 @@ def _gold(heads: Ragged, rows, size, lengths):
 
 
 @functools.partial(jax.jit, static_argnames="config", donate_argnums=(0, 1))
-def _step(state, sums, batch: Sentences, gold, *, config: ArcConfig):
+def _step(state, sums, batch: SentenceBatch, gold, *, config: ArcConfig):
   """One step of the optimiser; also adds the weights to their sums."""
   weights, inner = state
   value, slopes = jax.value_and_grad(_loss)(weights, batch, gold, config)
@@ -222,7 +222,7 @@ def scored_batches(
 
 
 @jax.jit
-def _scores(weights: dict[str, jax.Array], batch: Sentences) -> jax.Array:
+def _scores(weights: dict[str, jax.Array], batch: SentenceBatch) -> jax.Array:
   return arc_features.arc_scores(weights, batch)
 
 

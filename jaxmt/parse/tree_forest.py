@@ -17,7 +17,7 @@ from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 
 
-class Arcs(NamedTuple):
+class EdgeArcs(NamedTuple):
   """Arcs that edges add; -2 and -2 where an edge adds none.
 
   Attributes:
@@ -62,7 +62,7 @@ def _shape(size: int) -> Forest:
     edge_offsets=nodes,
     tails=tails,
     score=np.zeros(len(tails)),
-    edges=Arcs(head=head, child=child),
+    edges=EdgeArcs(head=head, child=child),
   )
 
 

@@ -38,7 +38,7 @@ from jaxmt.serving.service import BEST, LISTS, VIEWS, Service
 _LIVE = (*page.COMPONENTS, "live.js")
 
 
-class Application:
+class ServerState:
   """What the handlers share: the queue, limits and counters."""
 
   def __init__(
@@ -234,7 +234,7 @@ def make(
   batcher = Batcher(
     service.work, batch_lines=batch_lines, waiting_lines=waiting_lines
   )
-  shared = Application(service, batcher, limits or Limits(), sample)
+  shared = ServerState(service, batcher, limits or Limits(), sample)
 
   @contextlib.asynccontextmanager
   async def lifespan(app: Starlette):

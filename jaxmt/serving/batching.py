@@ -44,7 +44,7 @@ class Job:
 
 
 @dataclasses.dataclass
-class Counts:
+class BatcherCounts:
   """What the batcher has done so far."""
 
   batches: int = 0
@@ -78,7 +78,7 @@ class Batcher:
     self._jobs: collections.deque[Job] = collections.deque()
     self._ready = threading.Condition()
     self._stopped = False
-    self.counts = Counts()
+    self.counts = BatcherCounts()
     # Ends with the program: a server that a signal stops before it has started
     # never calls `stop`.
     self._thread = threading.Thread(

@@ -25,7 +25,7 @@ from jaxmt.align.itg import (
 from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.model import FEATURES, ItgModel
 from jaxmt.align.itg.pruning import Pruner
-from jaxmt.align.itg.rules import RuleTable
+from jaxmt.align.itg.rules import ItgRuleTable
 from jaxmt.decode import candidate_lists
 from jaxmt.hypergraph import Forest
 from jaxmt.losses import registry as losses
@@ -400,7 +400,7 @@ def _bare(forest: Forest) -> Forest:
   return dataclasses.replace(forest, nodes=None, edges=None)
 
 
-def _row_links(parsed, table: RuleTable, used: np.ndarray) -> Ragged:
+def _row_links(parsed, table: ItgRuleTable, used: np.ndarray) -> Ragged:
   """Links of some rows; rows beyond the terminals have none."""
   links = terminals.links(parsed, table)
   last = links.offsets[-1]

@@ -102,7 +102,7 @@ def check_options(options: RecursiveOptions) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Forced:
+class ForcedEvidence:
   """What forced decoding of the text says.
 
   Attributes:
@@ -120,7 +120,7 @@ class Forced:
 
 def force_text(
   model: Model, training: TrainingText, *, threads: int = 1
-) -> Forced:
+) -> ForcedEvidence:
   """Forces a text's first references with a model without a network."""
   lines = [next(filter(None, one), "") for one in training.references]
   source = models.make_source(model, list(training.lines))
@@ -148,7 +148,7 @@ def force_text(
       continue
     symbols = model.table.target[rule].tolist()
     neighbours.append(tails[::-1] if symbols[0] == -2 else tails)
-  return Forced(
+  return ForcedEvidence(
     known=recursive_lists.oracles(forced, lines),
     used=np.bincount(known, minlength=size),
     neighbours=np.array(neighbours, np.int64).reshape(-1, 2),
@@ -161,7 +161,7 @@ def force_text(
 
 def start_model(
   model: Model,
-  forced: Forced,
+  forced: ForcedEvidence,
   options: RecursiveOptions,
   *,
   vectors: tuple[tuple[WordVectors, ...], tuple[WordVectors, ...]] = ((), ()),

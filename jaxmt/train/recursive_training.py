@@ -77,7 +77,7 @@ def search(model: Model, lines, *, config: DecodeConfig) -> list[Any]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainedNetwork:
   """What training ends with.
 
   Attributes:
@@ -101,7 +101,7 @@ def train(
   vectors: tuple[tuple[WordVectors, ...], tuple[WordVectors, ...]] = ((), ()),
   store: Any = None,
   on_round: Callable[[Mapping[str, Any]], None] = lambda record: None,
-) -> Trained:
+) -> TrainedNetwork:
   """Trains a network for a bracketing grammar.
 
   Args:
@@ -156,7 +156,9 @@ def train(
     on_round(record)
     if store is not None and number < len(kinds):
       _save(store, number + 1, network, best, history)
-  return Trained(network=best, history=tuple(history), reached=forced.reached)
+  return TrainedNetwork(
+    network=best, history=tuple(history), reached=forced.reached
+  )
 
 
 def _translations(model: Model, parts) -> list[str]:

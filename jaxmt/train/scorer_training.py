@@ -99,7 +99,7 @@ class TrainingText:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainedScorer:
   """What training ends with.
 
   Attributes:
@@ -176,7 +176,7 @@ def train(
   development: TrainingText | None = None,
   store: Any = None,
   on_round: Callable[[Mapping[str, Any]], None] = lambda record: None,
-) -> Trained:
+) -> TrainedScorer:
   """Trains a network for a model.
 
   Args:
@@ -215,7 +215,7 @@ def train(
     on_round(record)
     if store is not None and not last:
       _save(store, number + 1, state, history)
-  return Trained(scorer=state["best"], history=tuple(history))
+  return TrainedScorer(scorer=state["best"], history=tuple(history))
 
 
 def _decode(model, scorer, weights, text: TrainingText, config, options):

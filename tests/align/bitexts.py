@@ -15,12 +15,12 @@ SOURCE = [[1, 2], [3], [1, 3, 2], [2, 2], [4, 1, 3]]
 TARGET = [[1, 2, 3], [2], [4, 1], [3, 3], [1, 5, 2]]
 
 
-def place(source, target, devices: int = 1) -> device_corpus.Corpus:
+def place(source, target, devices: int = 1) -> device_corpus.DeviceCorpus:
   index = cooccurrence.build(ragged.from_rows(source), ragged.from_rows(target))
   return device_corpus.place(index, parallel.make_mesh(devices))
 
 
-def grids(data: device_corpus.Corpus, side: str) -> list[aligner.Grid]:
+def grids(data: device_corpus.DeviceCorpus, side: str) -> list[aligner.Grid]:
   """The batches of a corpus on one device, without the device axis."""
   seen = [aligner.seen_from(batch, direction=side) for batch in data.batches]
   return [jax.tree.map(lambda leaf: leaf[0], grid) for grid in seen]

@@ -129,7 +129,7 @@ def test_words_with_the_same_tag_between_are_counted(tmp_path):
   rng = np.random.default_rng(2)
   tags = rng.integers(3, 6, (2, 7)).astype(np.int32)
   empty = np.zeros((2, 7), np.uint32)
-  batch = arc_features.Sentences(
+  batch = arc_features.SentenceBatch(
     words=empty,
     lower=empty,
     suffixes=empty,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxmt.decode.dependency.lattice import Lattice
-from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.lattice_chart import ArcScores
 from tests.reference import dependency_trees
 
 
@@ -61,7 +61,7 @@ def random_lattice(rng, *, nodes, edges, forbidden=0.0):
     words=rng.integers(1, 4, edges).astype(np.int32),
     span=np.stack([begin, begin + rng.integers(1, 3, edges)], 1),
   )
-  arcs = Arcs(
+  arcs = ArcScores(
     right=draw(edges, edges), left=draw(edges, edges), root=draw(edges)
   )
   return lattice, arcs
@@ -81,5 +81,5 @@ def string_lattice(rng, size):
     words=np.ones(size, np.int32),
     span=np.stack([nodes[:-1], nodes[1:]], 1),
   )
-  arcs = Arcs(right=table[1:], left=table[1:].T.copy(), root=table[0])
+  arcs = ArcScores(right=table[1:], left=table[1:].T.copy(), root=table[0])
   return lattice, arcs, table

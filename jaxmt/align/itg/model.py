@@ -16,7 +16,7 @@ from jaxmt.align.itg import link_features, parse, pruning, rules, terminals
 from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.parse import ItgForest
 from jaxmt.align.itg.pruning import Pruner
-from jaxmt.align.itg.rules import RuleOptions, RuleTable
+from jaxmt.align.itg.rules import ItgRuleTable, RuleOptions
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
@@ -46,7 +46,7 @@ class ItgModel:
 
   evidence: Evidence
   pruner: Pruner
-  rules: RuleTable
+  rules: ItgRuleTable
   weights: np.ndarray
 
 
@@ -82,7 +82,7 @@ def collect_rules(
   blocks: bool = False,
   chunk: int = 10_000,
   **options: int,
-) -> RuleTable:
+) -> ItgRuleTable:
   """Returns the rules of a bitext by the evidence's links.
 
   Args:
@@ -112,7 +112,7 @@ def collect_rules(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Batch:
+class ParsedBatch:
   """Parsed sentence pairs.
 
   Attributes:
@@ -143,7 +143,7 @@ def parseable(source: Ragged, target: Ragged) -> np.ndarray:
 
 def forests(
   model: ItgModel, source: Ragged, target: Ragged, lines: np.ndarray
-) -> Iterator[Batch]:
+) -> Iterator[ParsedBatch]:
   """Yields the forests of some lines, in batches of similar length.
 
   Args:
@@ -163,7 +163,7 @@ def forests(
     )
     parsed = parse.parse(chart, cores)
     arrays = link_features.arrays(matrices, len(own))
-    yield Batch(
+    yield ParsedBatch(
       lines=own,
       parsed=parsed,
       table=terminals.features(parsed, arrays, model.rules),
@@ -220,7 +220,7 @@ def align(
 
 
 def decode(
-  batch: Batch, model: ItgModel, *, decoder: str, threshold: float
+  batch: ParsedBatch, model: ItgModel, *, decoder: str, threshold: float
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the links of a batch: sentence pairs `[L]`, links `[L, 2]`."""
   parsed, scores = batch.parsed, batch.scores(model.weights)
@@ -237,7 +237,7 @@ def decode(
 
 
 def link_posteriors(
-  batch: Batch, model: ItgModel
+  batch: ParsedBatch, model: ItgModel
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Returns p(link | sentence pair) of all links that a forest has.
 

@@ -64,7 +64,7 @@ class RuleOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RuleTable:
+class ItgRuleTable:
   """P rules and, with `options.blocks`, `SHAPES` as D more; otherwise D = 0.
 
   Attributes:
@@ -99,7 +99,7 @@ class Instances:
   Attributes:
     source: hash of the source side, uint64 `[N]`.
     target: hash of the target side, uint64 `[N]`.
-    links: see `RuleTable.links`, int32 `[N]`.
+    links: see `ItgRuleTable.links`, int32 `[N]`.
     count: times seen, int64 `[N]`.
   """
 
@@ -137,7 +137,7 @@ def _instances(source, target, links, count) -> Instances:
   return Instances(source=source, target=target, links=links, count=count)
 
 
-def table(parts: list[Instances], options: RuleOptions) -> RuleTable:
+def table(parts: list[Instances], options: RuleOptions) -> ItgRuleTable:
   """Adds up instances and estimates probabilities: the reduce step."""
   whole = _summed(parts)
   # Counts of both sides together, with the most frequent links.
@@ -165,7 +165,7 @@ def table(parts: list[Instances], options: RuleOptions) -> RuleTable:
   blocks = np.array([_block(*shape) for shape in SHAPES], np.int32)
   blocks = blocks if options.blocks else blocks[:0]
   pad = lambda column: np.pad(column, (0, len(blocks)))
-  return RuleTable(
+  return ItgRuleTable(
     keys=keys[starts],
     sources=sources,
     targets=targets,
@@ -178,11 +178,11 @@ def table(parts: list[Instances], options: RuleOptions) -> RuleTable:
 
 
 def _block(words: int, others: int) -> int:
-  """Returns the links of a block; see `RuleTable.links`."""
+  """Returns the links of a block; see `ItgRuleTable.links`."""
   return sum(1 << (4 * p + q) for p in range(words) for q in range(others))
 
 
-def empty() -> RuleTable:
+def empty() -> ItgRuleTable:
   """Returns a table without rules: HP-ITG is then W-ITG."""
   none = np.zeros(0, np.uint64)
   nothing = _instances(none, none, np.zeros(0, np.int32), np.zeros(0, np.int64))
@@ -223,7 +223,7 @@ def _limits(options: RuleOptions):
 
 
 def match(
-  bispans: BiSpans, source: Ragged, target: Ragged, rules: RuleTable
+  bispans: BiSpans, source: Ragged, target: Ragged, rules: ItgRuleTable
 ) -> Cores:
   """Finds where rules can stand in sentence pairs.
 
@@ -247,7 +247,7 @@ def match(
   return Cores(bispan=bispan, rule=rule, gap=gap)
 
 
-def _shape_rows(rules: RuleTable) -> np.ndarray:
+def _shape_rows(rules: ItgRuleTable) -> np.ndarray:
   """Returns the row of each block by its words and others, or -1; `[5, 5]`."""
   out = np.full((MOST_WORDS + 1, MOST_WORDS + 1), -1, np.int32)
   if rules.options.blocks:

@@ -20,7 +20,7 @@ from jaxmt.align.itg.parse import (
   WORD_PAIR,
   ItgForest,
 )
-from jaxmt.align.itg.rules import RuleTable
+from jaxmt.align.itg.rules import ItgRuleTable
 from jaxmt.metrics import links as metric
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -71,7 +71,7 @@ def edge_rows(parsed: ItgForest) -> np.ndarray:
 
 
 def features(
-  parsed: ItgForest, arrays: FeatureArrays, rules: RuleTable
+  parsed: ItgForest, arrays: FeatureArrays, rules: ItgRuleTable
 ) -> np.ndarray:
   """Returns the features of all rows of `edge_rows`, float32 `[T + 3, F]`."""
   widths = (
@@ -101,7 +101,7 @@ def features(
   return out
 
 
-def _rule_columns(rules: RuleTable) -> np.ndarray:
+def _rule_columns(rules: ItgRuleTable) -> np.ndarray:
   """The first features of each rule, float32 `[P + D, 3]`."""
   return np.stack(
     [rules.forward, rules.backward, (rules.count == 1).astype(np.float32)],
@@ -116,14 +116,14 @@ def _run_sums(words: np.ndarray) -> np.ndarray:
   return out
 
 
-def links(parsed: ItgForest, rules: RuleTable) -> Ragged:
+def links(parsed: ItgForest, rules: ItgRuleTable) -> Ragged:
   """Returns the links of each terminal, int32 (source, target), T rows."""
   flat, offsets = _list_links(parsed.places, np.ascontiguousarray(rules.links))
   return Ragged(flat=flat, offsets=offsets)
 
 
 def statistics(
-  parsed: ItgForest, rules: RuleTable, sure: Ragged, possible: Ragged
+  parsed: ItgForest, rules: ItgRuleTable, sure: Ragged, possible: Ragged
 ) -> np.ndarray:
   """Returns what each row of `edge_rows` adds to the counts of `LinkScores`.
 
@@ -150,7 +150,7 @@ def statistics(
 
 
 def derivation_links(
-  parsed: ItgForest, rules: RuleTable, derivations: Ragged
+  parsed: ItgForest, rules: ItgRuleTable, derivations: Ragged
 ) -> Ragged:
   """Returns the links of derivations, sorted, int32 `[_, 2]`, D rows.
 

@@ -82,7 +82,7 @@ class NeuralConfig:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Side:
+class WindowedSide:
   """One side of a bitext as windows see it.
 
   Ids: 0 is unknown, then words; the last three are the place before the first
@@ -106,7 +106,7 @@ class Side:
   number: np.ndarray
 
 
-def make_side(text: Ragged, config: NeuralConfig) -> Side:
+def make_side(text: Ragged, config: NeuralConfig) -> WindowedSide:
   """Lays a side out for windows.
 
   Args:
@@ -128,7 +128,7 @@ def make_side(text: Ragged, config: NeuralConfig) -> Side:
   row = np.repeat(np.arange(len(text)), text.lengths)
   within = np.arange(len(text.flat)) - text.offsets[row]
   ids[starts[row] + w + within] = number[text.flat]
-  return Side(
+  return WindowedSide(
     ids=ids,
     starts=starts[:-1] + w,
     lengths=text.lengths,
@@ -148,7 +148,7 @@ def _windows(ids: Array, places: Array, window: int) -> Array:
 
 
 def _examples(
-  generated: Side, given: Side, links: Ragged
+  generated: WindowedSide, given: WindowedSide, links: Ragged
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
   """Positive pairs, and the links of each generated place.
 
@@ -273,7 +273,9 @@ class SentenceHinge:
     return jnp.where(wrong, hinge, 0.0).sum(), count
 
 
-def _paths(generated: Side, links: Ragged, rows, width, seed) -> np.ndarray:
+def _paths(
+  generated: WindowedSide, links: Ragged, rows, width, seed
+) -> np.ndarray:
   """One link at random of each generated word, -1 for none, `[N, W]`."""
   rng = np.random.default_rng(seed)
   out = np.full((len(rows), width), -1, np.int32)
@@ -370,7 +372,7 @@ def train_direction(
   )
 
 
-def _embeddings(text, side: Side, table, config: NeuralConfig) -> Array:
+def _embeddings(text, side: WindowedSide, table, config: NeuralConfig) -> Array:
   """Embeddings learnt by ranking windows; special ids keep their start."""
   ids = dataclasses.replace(text, flat=side.number[text.flat])
   words = tuple(str(number) for number in range(side.size - 3))

@@ -45,7 +45,7 @@ def extract(model: Model, result: Result) -> Forest:
     end=matches.end,
     sentence=matches.sentence,
   )
-  searched = _Searched(
+  searched = _HypothesisColumns(
     application=np.asarray(candidates.application),
     ranks=np.asarray(candidates.ranks),
     head=np.asarray(candidates.head),
@@ -201,7 +201,7 @@ class _Cells(NamedTuple):
   sentence: np.ndarray
 
 
-class _Searched(NamedTuple):
+class _HypothesisColumns(NamedTuple):
   """Columns of `Candidates` and `Beams`, by row of the chart."""
 
   application: np.ndarray

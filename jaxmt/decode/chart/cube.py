@@ -187,7 +187,7 @@ def tier_tuples(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Plan:
+class _EntryPlan:
   """The fixed set of (application place, ranks).
 
   Attributes:
@@ -203,7 +203,7 @@ class _Plan:
 
 def _make_plan(
   taper: tuple[tuple[int, int], ...], *, places: int, arity: int, beam: int
-) -> _Plan:
+) -> _EntryPlan:
   """Lays out the tiers `(applications, tuples)` over `places` applications."""
   tiers = []
   where = [np.zeros(0, np.int32)]
@@ -219,7 +219,7 @@ def _make_plan(
       )
       ranks.append(np.tile(tuples, (last - first, 1)))
     first = last
-  return _Plan(
+  return _EntryPlan(
     tiers=tuple(tiers),
     place=np.concatenate(where).astype(np.int32),
     ranks=np.concatenate(ranks).astype(np.int32),
@@ -262,7 +262,7 @@ def _best_entries(
   score_CK: jax.Array,
   bonus=None,
   *,
-  plan: _Plan,
+  plan: _EntryPlan,
   count: int,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
   """Chooses the `count` entries of the plan with the best sums.

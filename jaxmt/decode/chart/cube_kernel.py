@@ -36,7 +36,7 @@ from jaxmt.text.kernels import (
 )
 
 
-class Applications(NamedTuple):
+class CellApplications(NamedTuple):
   """What can be applied in each cell; see `chart_layout.Chart`."""
 
   rule: np.ndarray  # int32 [C, E]
@@ -62,7 +62,7 @@ class LanguageTable(NamedTuple):
   score: np.ndarray
 
 
-class Weights(NamedTuple):
+class KernelWeights(NamedTuple):
   """What the search weighs; all float32 but `labels`."""
 
   lm: np.float32

@@ -71,7 +71,7 @@ def search(
   beams, application, ranks, head, values = cube_kernel.search_cells(
     matches.place,
     np.diff(matches.offsets),
-    cube_kernel.Applications(
+    cube_kernel.CellApplications(
       whole(chart.rule), whole(chart.child), whole(chart.static)
     ),
     cube_kernel.Rules(
@@ -81,7 +81,7 @@ def search(
       whole(label),
       whole(site),
     ),
-    cube_kernel.Weights(
+    cube_kernel.KernelWeights(
       np.float32(model.lm_weight),
       np.float32(match),
       np.float32(mismatch),

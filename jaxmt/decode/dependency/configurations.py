@@ -28,7 +28,7 @@ import numpy as np
 from jaxmt.decode.dependency import lattice as lattices
 from jaxmt.decode.dependency import probabilities
 from jaxmt.decode.dependency.lattice import Lattice
-from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.decode.dependency.probabilities import OptionKeys
 from jaxmt.grammar import dependency_events
 from jaxmt.text.kernels import njit
@@ -194,7 +194,7 @@ def arc_parts(
   )
 
 
-def scores(parts: ArcParts, weights: Mapping[str, float]) -> Arcs:
+def scores(parts: ArcParts, weights: Mapping[str, float]) -> ArcScores:
   """Returns the scores of arcs; weights that are not given are 0."""
   weights = {name: weights.get(name, 0.0) for name in parts.names}
   weight = lambda name: np.float32(weights.get(name, 0.0))
@@ -223,7 +223,7 @@ def scores(parts: ArcParts, weights: Mapping[str, float]) -> Arcs:
       *(parts.options, parts.allowed, parts.target_gap, weights),
       *(sides[0], sides[1], root),
     )
-  return Arcs(left=sides[0], right=sides[1], root=root)
+  return ArcScores(left=sides[0], right=sides[1], root=root)
 
 
 def values(

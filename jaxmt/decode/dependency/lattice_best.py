@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmt.decode.dependency import lattice_chart, lattice_forest
 from jaxmt.decode.dependency.lattice import Lattice
-from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.hypergraph import Forest
 from jaxmt.text.kernels import grown, grown_rows, njit
 
@@ -28,7 +28,7 @@ _GOAL, _RIGHT, _LEFT, _JOINT = 0, 1, 2, 3
 
 def best_forest(
   lattice: Lattice,
-  arcs: Arcs,
+  arcs: ArcScores,
   *,
   max_edges: int = 100_000,
   margin: float = 64.0,
@@ -63,7 +63,7 @@ def best_forest(
 
 
 def within(
-  lattice: Lattice, arcs: Arcs, chart, *, margin: float, max_edges: int
+  lattice: Lattice, arcs: ArcScores, chart, *, margin: float, max_edges: int
 ):
   """Returns the items within a margin, as `lattice_forest.assemble` has them.
 

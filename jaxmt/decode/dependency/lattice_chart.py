@@ -34,7 +34,7 @@ _FAST = {"nnan", "nsz", "reassoc", "contract"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Arcs:
+class ArcScores:
   """Scores of the arcs of a lattice; -inf where one is not allowed.
 
   Attributes:
@@ -49,7 +49,7 @@ class Arcs:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Tree:
+class PathTree:
   """A path and its dependency tree.
 
   Attributes:
@@ -63,7 +63,7 @@ class Tree:
   score: float
 
 
-def total(lattice: Lattice, arcs: Arcs, *, semiring: str) -> float:
+def total(lattice: Lattice, arcs: ArcScores, *, semiring: str) -> float:
   """Returns the sum over all paths and trees.
 
   Args:
@@ -76,7 +76,7 @@ def total(lattice: Lattice, arcs: Arcs, *, semiring: str) -> float:
   return float(_goal(right, left, lattice, arcs, semiring))
 
 
-def best_tree(lattice: Lattice, arcs: Arcs) -> Tree | None:
+def best_tree(lattice: Lattice, arcs: ArcScores) -> PathTree | None:
   """Returns the best path with its best tree; None if there is none."""
   right, left, joint = _chart(lattice, arcs, "max")
   score, root, last = _best_root(
@@ -92,10 +92,10 @@ def best_tree(lattice: Lattice, arcs: Arcs) -> Tree | None:
   place = np.empty(len(edges), np.int32)
   place[order] = np.arange(len(edges))
   heads = np.where(heads >= 0, place[heads], -1)[order].astype(np.int32)
-  return Tree(edges=edges[order], heads=heads, score=float(score))
+  return PathTree(edges=edges[order], heads=heads, score=float(score))
 
 
-def chart(lattice: Lattice, arcs: Arcs):
+def chart(lattice: Lattice, arcs: ArcScores):
   """Returns best scores: CR and CL `[E, V]`, J `[E, E]` (right, left one)."""
   return _chart(lattice, arcs, "max")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmt import hypergraph
 from jaxmt.decode.dependency.lattice import Lattice, longest_paths
-from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.hypergraph import Forest
 from jaxmt.text.kernels import grown, grown_rows, njit
 from jaxmt.text.ragged import row_offsets
@@ -20,7 +20,7 @@ from jaxmt.text.ragged import row_offsets
 NONE, ROOT = -2, -1
 
 
-class Parts(NamedTuple):
+class EdgeParts(NamedTuple):
   """What each forest edge adds to a tree; `NONE` where it adds nothing.
 
   Attributes:
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
 
 
 def forest(
-  lattice: Lattice, arcs: Arcs, *, max_edges: int = 20_000_000
+  lattice: Lattice, arcs: ArcScores, *, max_edges: int = 20_000_000
 ) -> Forest:
   """Returns the forest of a lattice.
 
@@ -66,7 +66,7 @@ def forest(
 
 def assemble(
   lattice: Lattice,
-  arcs: Arcs,
+  arcs: ArcScores,
   counts: np.ndarray,
   tails: np.ndarray,
   parts: np.ndarray,
@@ -79,7 +79,7 @@ def assemble(
     arcs: scores of its arcs.
     counts: edges of each node, the goal's last.
     tails: of each edge, -1 for none, `[F, 2]`.
-    parts: columns of `Parts`, `[F, 3]`.
+    parts: columns of `EdgeParts`, `[F, 3]`.
     final: the node of the lattice that an edge of the goal ends at, or -1.
   """
   edge, child, head = parts.T
@@ -98,7 +98,7 @@ def assemble(
     edge_offsets=row_offsets(counts),
     tails=tails,
     score=score,
-    edges=Parts(
+    edges=EdgeParts(
       edge=edge.astype(np.int32),
       child=child.astype(np.int32),
       head=head.astype(np.int32),

@@ -20,7 +20,7 @@ from jaxmt.decode.dependency import (
 )
 from jaxmt.decode.dependency.configurations import ArcParts
 from jaxmt.decode.dependency.lattice import Lattice
-from jaxmt.decode.dependency.lattice_chart import Arcs
+from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.decode.dependency.phrase_lattices import PhraseLattice
 from jaxmt.hypergraph import EdgeStrings, Forest
 from jaxmt.text import vocabulary
@@ -129,7 +129,7 @@ def kbest(
     size: k; fewer if there are fewer strings, or fewer in the part of the
       forest that is looked at (`lattice_best.best_forest`).
   """
-  arcs: Arcs = configurations.scores(parts, weights)
+  arcs: ArcScores = configurations.scores(parts, weights)
   forest = lattice_best.best_forest(scored(found, weights), arcs)
   ids, words = vocabulary.intern(found.text)
   lists = hypergraph.kbest(

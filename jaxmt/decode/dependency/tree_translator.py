@@ -1,7 +1,9 @@
 """Translation with trees over phrases, in two passes.
 
     found = lattices(model, lines, options=options, config=...)
-    task = Task(lattices=found, trees=..., dependencies=..., options=options)
+    task = ParsingTask(
+      lattices=found, trees=..., dependencies=..., options=options
+    )
     best = translations(task, weights)
     decode = make_decode(task, size=150)
 
@@ -72,7 +74,7 @@ def check(options: TreeOptions) -> None:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Task:
+class ParsingTask:
   """B sentences to parse.
 
   Attributes:
@@ -132,7 +134,9 @@ def lattices(
       yield row, one
 
 
-def prepare(task: Task, row: int) -> tuple[PhraseLattice, ArcParts] | None:
+def prepare(
+  task: ParsingTask, row: int
+) -> tuple[PhraseLattice, ArcParts] | None:
   """Returns a lattice with the parts of the features of its arcs."""
   found, options = task.lattices[row], task.options
   if found is None:
@@ -161,7 +165,7 @@ def _mapped(function: Callable, rows: Sequence[int], threads: int) -> Iterator:
 
 
 def translations(
-  task: Task, weights: Mapping[str, float], *, threads: int = 0
+  task: ParsingTask, weights: Mapping[str, float], *, threads: int = 0
 ) -> Iterator[PhraseTree | None]:
   """Yields the best translation with its tree of each sentence.
 
@@ -179,7 +183,7 @@ def translations(
 
 
 def lists(
-  task: Task,
+  task: ParsingTask,
   weights: Mapping[str, float],
   rows: Sequence[int],
   *,
@@ -198,7 +202,7 @@ def lists(
 
 
 def make_decode(
-  task: Task, *, size: int, threads: int = 0
+  task: ParsingTask, *, size: int, threads: int = 0
 ) -> Callable[[Mapping[str, float], np.ndarray], CandidateLists]:
   """Returns what `tune.loop.run` takes as its decoder.
 
@@ -236,7 +240,7 @@ def make_decode(
 
 
 def start_weights(
-  task: Task, given: Mapping[str, float] | None = None
+  task: ParsingTask, given: Mapping[str, float] | None = None
 ) -> dict[str, float]:
   """Returns where learning starts: λ_C, 0.002 for probabilities, 0 for others.
 

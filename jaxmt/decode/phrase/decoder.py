@@ -29,7 +29,7 @@ from jaxmt.decode.phrase.stack_search import (
 )
 from jaxmt.features import feature_keys, rule_templates
 from jaxmt.features.base import rule_column
-from jaxmt.features.language_model import LanguageModel
+from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.rule_templates import Applications
 from jaxmt.runtime import parallel
 from jaxmt.runtime.compiling import CompiledOnce
@@ -225,7 +225,7 @@ def run_kernel(
 
 @functools.cache
 def searcher(
-  config: StackConfig, feature: LanguageModel, mesh: Mesh | None = None
+  config: StackConfig, feature: LanguageModelFeature, mesh: Mesh | None = None
 ) -> Any:
   """Returns the compiled array program: (chart, rules, lm, weights) to beams.
 

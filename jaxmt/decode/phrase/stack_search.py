@@ -31,7 +31,7 @@ from jax import lax
 
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
 from jaxmt.decode.phrase.phrase_chart import PhraseChart
-from jaxmt.features.language_model import FULL, LanguageModel
+from jaxmt.features.language_model import FULL, LanguageModelFeature
 from jaxmt.lm.automaton import NgramAutomaton
 
 Array = jax.Array | np.ndarray
@@ -120,7 +120,7 @@ def search(
   weights: StackWeights,
   *,
   config: StackConfig,
-  feature: LanguageModel,
+  feature: LanguageModelFeature,
 ) -> PhraseBeams:
   """Searches B sentences.
 

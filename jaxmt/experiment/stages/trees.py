@@ -20,7 +20,7 @@ from jaxmt.decode.dependency import (
 from jaxmt.decode.dependency.configurations import SourceTree
 from jaxmt.decode.dependency.phrase_trees import PhraseTree
 from jaxmt.decode.dependency.probabilities import Dependencies
-from jaxmt.decode.dependency.tree_translator import Task, TreeOptions
+from jaxmt.decode.dependency.tree_translator import ParsingTask, TreeOptions
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import system
@@ -343,7 +343,7 @@ def _task(config, part, corpus, grammar, lm, coarse, parsed, dependencies):
       clusters=word_clusters.read_lines(parsed.clusters),
     )
   heads = getattr(parsed, f"{part}_heads")
-  return Task(
+  return ParsingTask(
     lattices=found,
     trees=_trees(heads, lines),
     dependencies=known,

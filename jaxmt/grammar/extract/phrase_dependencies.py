@@ -87,7 +87,7 @@ class DependencyOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Counts:
+class EventCounts:
   """N distinct events and how often they occur, sorted by context.
 
   Attributes:
@@ -146,7 +146,7 @@ def extract(
 
 def count_events(
   pairs: ParsedPairs, *, length: int, known: KnownPhrases | None
-) -> Counts:
+) -> EventCounts:
   """Returns the counted events of a shard."""
   nothing = np.zeros(0, np.uint64)
   found = _count_pairs(
@@ -166,14 +166,14 @@ def _arrays(rows: Ragged):
   return np.ascontiguousarray(rows.flat), np.asarray(rows.offsets, np.int64)
 
 
-def _sorted(context, outcome, count) -> Counts:
+def _sorted(context, outcome, count) -> EventCounts:
   order = np.lexsort((outcome, context))
-  return Counts(
+  return EventCounts(
     context=context[order], outcome=outcome[order], count=count[order]
   )
 
 
-def merged(runs: Sequence[Counts]) -> Counts:
+def merged(runs: Sequence[EventCounts]) -> EventCounts:
   """Returns the sums of several counts."""
   join = lambda name, dtype: np.concatenate(
     [np.zeros(0, dtype), *(np.asarray(getattr(run, name)) for run in runs)]
@@ -192,10 +192,10 @@ class _Store:
 
   def __init__(self, options: DependencyOptions):
     self._options = options
-    self._pending: list[Counts] = []
-    self._spilled: list[Counts] = []
+    self._pending: list[EventCounts] = []
+    self._spilled: list[EventCounts] = []
 
-  def add(self, counts: Counts) -> None:
+  def add(self, counts: EventCounts) -> None:
     self._pending.append(counts)
     sizes = [len(run) for run in self._pending]
     # Runs of similar sizes become one.
@@ -211,10 +211,10 @@ class _Store:
         f"counts{len(self._spilled):05}",
         {"context": run.context, "outcome": run.outcome, "count": run.count},
       )
-      self._spilled.append(Counts(**arrays))
+      self._spilled.append(EventCounts(**arrays))
       self._pending = []
 
-  def runs(self) -> list[Counts]:
+  def runs(self) -> list[EventCounts]:
     return self._spilled + self._pending
 
   @property
@@ -222,13 +222,13 @@ class _Store:
     return _ENTRY * sum(len(run) for run in self.runs())
 
 
-def _kinds(run: Counts, low: int, high: int) -> Counts:
+def _kinds(run: EventCounts, low: int, high: int) -> EventCounts:
   """The events of some kinds."""
   shift = int(events.KIND_SHIFT)
   return _between(run, low << shift, high << shift)
 
 
-def _between(run: Counts, low: int, high: int) -> Counts:
+def _between(run: EventCounts, low: int, high: int) -> EventCounts:
   """The events whose contexts are in a range."""
   start = np.searchsorted(run.context, np.uint64(low))
   stop = (
@@ -236,14 +236,16 @@ def _between(run: Counts, low: int, high: int) -> Counts:
     if high >= 1 << 64
     else np.searchsorted(run.context, np.uint64(high))
   )
-  return Counts(
+  return EventCounts(
     context=run.context[start:stop],
     outcome=run.outcome[start:stop],
     count=run.count[start:stop],
   )
 
 
-def _cut(store: _Store, options: DependencyOptions) -> Iterator[list[Counts]]:
+def _cut(
+  store: _Store, options: DependencyOptions
+) -> Iterator[list[EventCounts]]:
   """Yields the runs' slices of parts of the range of contexts.
 
   Keys are evenly spread within a kind, so that equal ranges hold about as many.
@@ -257,7 +259,7 @@ def _cut(store: _Store, options: DependencyOptions) -> Iterator[list[Counts]]:
       yield [_between(run, low, high) for run in store.runs()]
 
 
-def _probabilities(counts: Counts):
+def _probabilities(counts: EventCounts):
   """Keys, log relative frequencies and kinds of events with an outcome."""
   starts = np.flatnonzero(
     np.diff(counts.context, prepend=~counts.context[:1]) != 0
@@ -272,7 +274,7 @@ def _probabilities(counts: Counts):
   return keys, logs[real], kinds
 
 
-def _estimated(slices: Sequence[Counts], *, arcs, arc_logs):
+def _estimated(slices: Sequence[EventCounts], *, arcs, arc_logs):
   """Keys, log probabilities and kinds of a part of the table."""
   counts = merged(slices)
   if not len(counts):

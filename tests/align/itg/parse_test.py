@@ -158,7 +158,7 @@ def test_phrase_and_hierarchical_pairs_equal_enumeration(nulls):
   np.testing.assert_allclose(count(parsed), [len(expected)])
   lists = hypergraph.kbest(parsed.forest, size=10_000)
   empty = rules.empty()
-  table = rules.RuleTable(
+  table = rules.ItgRuleTable(
     **{
       **{name: getattr(empty, name) for name in ("keys", "sources", "targets")},
       "links": masks(),

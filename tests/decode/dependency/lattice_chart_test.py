@@ -58,7 +58,7 @@ def test_counts_of_strings():
   counts = []
   for size in range(1, 6):
     lattice, arcs, _ = reference.string_lattice(rng, size)
-    ones = lattice_chart.Arcs(
+    ones = lattice_chart.ArcScores(
       right=np.ones((size, size), np.float32),
       left=np.ones((size, size), np.float32),
       root=np.ones(size, np.float32),
@@ -132,7 +132,7 @@ def test_what_no_path_uses_changes_nothing():
     words=np.append(lattice.words, [1, 1])[order].astype(np.int32),
     span=np.concatenate([lattice.span, [[0, 1], [1, 2]]])[order],
   )
-  more = lattice_chart.Arcs(
+  more = lattice_chart.ArcScores(
     right=wide(arcs.right),
     left=wide(arcs.left),
     root=np.append(arcs.root, [3, 3]).astype(np.float32)[order],
