@@ -1,6 +1,10 @@
 """The program that learns weights on a bitext."""
 
 import json
+import os
+import socket
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -128,3 +132,37 @@ def test_bad_options_are_one_line(folder, tmp_path, change, text):
   assert done.returncode == 2
   assert len(done.stderr.splitlines()) == 1 and text in done.stderr
   assert not (tmp_path / "bad.w").exists()
+
+
+@pytest.mark.skipif(
+  not os.environ.get("JAXMT_SLOW"), reason="half a minute: JAXMT_SLOW=1"
+)
+def test_two_processes_learn_what_one_does(folder, tmp_path):
+  alone, both = tmp_path / "alone", tmp_path / "both"
+  done = util.run_program("launch/learn.py", *flags(folder, alone))
+  assert done.returncode == 0, done.stderr
+  with socket.socket() as free:
+    free.bind(("localhost", 0))
+    port = free.getsockname()[1]
+  running = [
+    subprocess.Popen(
+      [
+        *(sys.executable, "launch/learn.py", *flags(folder, both)),
+        *(f"--coordinator=localhost:{port}", "--num_processes=2"),
+        f"--process_id={number}",
+      ],
+      cwd=util.ROOT,
+      stderr=subprocess.PIPE,
+      text=True,
+      env={**os.environ, "PYTHONPATH": str(util.ROOT)},
+    )
+    for number in range(2)
+  ]
+  try:
+    said = [one.communicate(timeout=util.PATIENCE)[1] for one in running]
+  finally:
+    for one in running:
+      one.kill()
+  for one, text in zip(running, said, strict=True):
+    assert one.returncode == 0, text
+  assert files.read_bytes(f"{both}.w") == files.read_bytes(f"{alone}.w")
