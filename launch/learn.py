@@ -62,6 +62,11 @@ _JSON = flags.DEFINE_bool("json", False, "print the result as JSON")
 _UPDATE = flags.DEFINE_string(
   "update", _DEFAULT.update, f"one of: {', '.join(learn_config.UPDATES)}"
 )
+_ONLY_WRONG = flags.DEFINE_bool(
+  "only_wrong",
+  _DEFAULT.only_wrong,
+  "leave sentences as they are whose best translation is a reference",
+)
 _TEMPLATES = flags.DEFINE_list(
   "templates",
   list(_DEFAULT.templates),
@@ -125,6 +130,7 @@ _PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
 def _config() -> LearnConfig:
   config = LearnConfig(
     update=_UPDATE.value,
+    only_wrong=_ONLY_WRONG.value,
     templates=tuple(name for name in _TEMPLATES.value if name),
     epochs=_EPOCHS.value,
     minibatch=_MINIBATCH.value,

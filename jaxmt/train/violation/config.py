@@ -19,6 +19,8 @@ class LearnConfig:
       good hypothesis; "skip" at the root if that fixes a violation; "standard"
       at the root whenever the best hypothesis is bad; "local" at the root,
       towards the hypothesis of the best BLEU+1.
+    only_wrong: whether sentences whose best translation is a reference are left
+      as they are; otherwise groups within them may update, too.
     templates: sparse features, see `rule_templates`; none for dense ones only.
     epochs: passes over the bitext at most.
     minibatch: sentences whose updates are averaged (Zhao & Huang 2013).
@@ -42,6 +44,7 @@ class LearnConfig:
   """
 
   update: str = "max-violation"
+  only_wrong: bool = False
   templates: tuple[str, ...] = ("edges:simple",)
   epochs: int = 5
   minibatch: int = 64

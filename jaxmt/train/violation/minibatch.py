@@ -236,7 +236,13 @@ def compare(work: UpdateWork, pack: Pack, result: AnyResult) -> Contribution:
     best = partial_derivations.score_good(model, source, good)
     is_good = partial_derivations.are_good(good, searched)
     pairs = updates.pair_groups(good, best.score, searched, top.score, is_good)
-    choices = updates.choose(work.config.update, pairs, searched, is_good)
+    choices = updates.choose(
+      work.config.update,
+      pairs,
+      searched,
+      is_good,
+      only_wrong=work.config.only_wrong,
+    )
     plus_side, plus_back = good, best.back
     reached = np.zeros(len(pack.rows), bool)
     reached[good.sentence[good.forest.roots >= 0]] = True

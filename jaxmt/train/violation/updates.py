@@ -97,7 +97,12 @@ def pair_groups(
 
 
 def choose(
-  update: str, pairs: Pairs, searched: Partials, is_good: np.ndarray
+  update: str,
+  pairs: Pairs,
+  searched: Partials,
+  is_good: np.ndarray,
+  *,
+  only_wrong: bool = False,
 ) -> Choices:
   """Chooses at most one group of each sentence.
 
@@ -106,6 +111,7 @@ def choose(
     pairs: the groups.
     searched: the hypotheses of B sentences.
     is_good: which are y-good, bool `[N-]`.
+    only_wrong: leave out sentences whose best hypothesis is y-good.
   """
   roots = searched.forest.roots
   right = np.zeros(len(roots), bool)
@@ -125,6 +131,8 @@ def choose(
     usable, order = valid & (pairs.lost | wrong_goal), np.zeros(len(valid))
   else:
     raise ValueError(f"update '{update}' has no groups")
+  if only_wrong:
+    usable = usable & ~right[sentence]
   places = np.flatnonzero(usable)
   places = places[np.lexsort((places, order[places], sentence[places]))]
   _, first = np.unique(sentence[places], return_index=True)

@@ -252,6 +252,22 @@ def test_early_updates_come_where_the_beam_lost_every_good_hypothesis(world):
     assert not (pairs.lost & earlier).any()
 
 
+def test_only_wrong_sentences_are_updated_on_request(world):
+  made, settings, (pack, _, _, _, result) = world
+  always = minibatch.compare(worlds.work(made, settings), pack, result)
+  settings = dataclasses.replace(settings, only_wrong=True)
+  asked = minibatch.compare(worlds.work(made, settings), pack, result)
+  right = always.stats[:, minibatch.RIGHT] > 0
+  updated = always.stats[:, minibatch.UPDATED] > 0
+  # Groups within sentences that are right as a whole would be updated, too.
+  assert (right & updated).any() and (~right & updated).any()
+  np.testing.assert_array_equal(
+    asked.stats[:, minibatch.UPDATED] > 0, updated & ~right
+  )
+  assert not asked.dense[right].any()
+  np.testing.assert_array_equal(asked.dense[~right], always.dense[~right])
+
+
 def test_several_references_are_good_together():
   settings = worlds.config()
   references = [[line] for line in worlds.TARGETS]
