@@ -38,10 +38,12 @@ from jaxmt.align.itg import model as itg_model
 from jaxmt.align.itg import pruning, word_pieces
 from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
+from jaxmt.models import vector_files
 from jaxmt.models.fitting import FitOptions
 from jaxmt.report import matrices, page, tables
 from jaxmt.runtime import parallel, progress
-from jaxmt.text import bitext, files, links, trees, vocabulary
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.text import bitext, files, kernels, links, trees, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import itg_training, supervised_alignment
 
@@ -91,6 +93,10 @@ _HIDDEN = flags.DEFINE_list(
 _EMBEDDING_EPOCHS = flags.DEFINE_integer(
   "embedding_epochs", 0, "passes that learn embeddings from either side first"
 )
+_SOURCE_VECTORS = flags.DEFINE_string(
+  "source_vectors", "", "word vectors that the neural aligner begins with"
+)
+_TARGET_VECTORS = flags.DEFINE_string("target_vectors", "", "likewise")
 _FINE_TUNE = flags.DEFINE_bool(
   "fine_tune", False, "whether jumps and network learn together at the end"
 )
@@ -108,6 +114,12 @@ _BLOCKS = flags.DEFINE_bool(
 _TRAINING = flags.DEFINE_enum(
   "training", "softmax", itg_training.methods(), "how ITG weights are learnt"
 )
+_METRIC = flags.DEFINE_enum(
+  "training_metric",
+  "aer",
+  itg_training.METRICS,
+  "what --training=mert and the threshold of posteriors optimise",
+)
 _PRUNER = flags.DEFINE_enum(
   "pruner", "dpdi", pruning.PRUNERS, "which bi-spans ITG parsing looks at"
 )
@@ -118,6 +130,15 @@ _EMD = flags.DEFINE_integer(
   "emd_rounds",
   0,
   "semi-supervised rounds of ITG: counts from its own links, at most",
+)
+_RUNNER = flags.DEFINE_enum(
+  "runner", "threads", runner_lib.KINDS, "where ITG links shards of the bitext"
+)
+_WORKERS = flags.DEFINE_integer(
+  "workers", 0, "shards at a time; 0: one for each core"
+)
+_RAY = flags.DEFINE_string(
+  "ray_address", None, "a running Ray cluster; a local one otherwise"
 )
 _SEED = flags.DEFINE_integer("seed", 0, "of random starts in training")
 _EVALUATE = flags.DEFINE_string("evaluate", "", "links to compare with --gold")
@@ -194,7 +215,10 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output", "lexicon", "matrices"),
-    inputs=("source", "target", "trees", "dictionary", "evaluate", "gold"),
+    inputs=(
+      *("source", "target", "trees", "dictionary", "evaluate", "gold"),
+      *("source_vectors", "target_vectors"),
+    ),
     endings={"lexicon": (".f2e", ".e2f")},
   )
   if _EVALUATE.value:
@@ -289,6 +313,7 @@ def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
     itg_training.ItgConfig(
       kind=_KIND.value,
       method=_TRAINING.value,
+      metric=_METRIC.value,
       pruner=_PRUNER.value,
       beam=_BEAM.value,
       blocks=_BLOCKS.value,
@@ -300,9 +325,24 @@ def _itg_links(source_lines: list[str], target_lines: list[str], mesh):
     threshold=_THRESHOLD.value,
     seed=_SEED.value,
     mesh=mesh,
+    runner=_runner(),
     report=say,
     progress=lambda news: say(_summary(news)),
   ).links
+
+
+def _runner() -> runner_lib.Runner:
+  """Where shards are linked."""
+  found = runner_lib.Runner(
+    kind=_RUNNER.value,
+    workers=_WORKERS.value or kernels.available_threads(),
+    address=_RAY.value,
+  )
+  try:
+    runner_lib.check_runner(found)
+  except ValueError as error:
+    raise InputError(f"--workers: {error}") from error
+  return found
 
 
 def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
@@ -318,8 +358,12 @@ def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
     )
   except ValueError as error:
     raise InputError(f"--{error}") from error
-  source, _ = _words(source_lines)
-  target, _ = _words(target_lines)
+  source, source_words = _words(source_lines)
+  target, target_words = _words(target_lines)
+  vectors = (
+    _vectors(_SOURCE_VECTORS.value, source_words),
+    _vectors(_TARGET_VECTORS.value, target_words),
+  )
   if _TEACHER.value == "itg":
     mesh = _devices()
     teacher = _itg_links(source_lines, target_lines, mesh)
@@ -340,9 +384,17 @@ def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
     teacher,
     config,
     symmetrization=_SYMMETRIZE.value,
+    vectors=vectors,
     mesh=mesh if parallel.size(mesh) > 1 else None,
     report=progress.say if _REPORT.value else lambda line: None,
   )
+
+
+def _vectors(path: str, words: list[str]):
+  """Vectors of the words from a file, or None."""
+  if not path:
+    return None
+  return supervised_alignment.vectors_of(words, vector_files.read(path))
 
 
 def _write(

@@ -11,11 +11,17 @@ if it is not --symmetrize (hmm:intersect), "neural", or KIND[:METHOD[:PRUNER]]
 of ITG, such as hp, hp:mert, w:softmax:tic-tac-toe; "+" after it takes all links
 whose posterior is above what is best on --train_gold, "*3" before that runs up
 to three rounds of EMD.
---links=DIR keeps the links of the test pairs for `launch/align.py --evaluate`.
+--swap also learns on the links of --test_gold and scores the pairs of
+--train_gold, and gives the scores of both parts together, as those of aligners
+that learn from no links are.
+--links=DIR keeps the links of the scored pairs for `launch/align.py
+--evaluate`, and of the bitext for the systems of --bitext_links (without
+--swap), for `configs/ablations/alignment_links.py`.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
+import dataclasses
 import json
 import os
 import time
@@ -54,7 +60,11 @@ _METHOD = flags.DEFINE_enum(
 _DICTIONARY = flags.DEFINE_string(
   "dictionary", "", "source words with translations: WORD TAB A/B C/..."
 )
-_LINKS = flags.DEFINE_string("links", "", "folder for links of the test pairs")
+_SWAP = flags.DEFINE_bool("swap", False, "score both parts, each by the other")
+_LINKS = flags.DEFINE_string("links", "", "folder for links, see above")
+_BITEXT_LINKS = flags.DEFINE_list(
+  "bitext_links", [], "systems whose links of the bitext are kept"
+)
 _BEAM = flags.DEFINE_integer("beam", 10, "target spans for each source span")
 _EPOCHS = flags.DEFINE_integer("epochs", 5, "of the neural aligner's network")
 _SEED = flags.DEFINE_integer("seed", 0, "of random starts")
@@ -72,6 +82,8 @@ def main(argv: list[str]) -> None:
   )
   for name in _SYSTEMS.value:
     _check(name)
+  if _BITEXT_LINKS.value and (_SWAP.value or not _LINKS.value):
+    raise InputError("--bitext_links needs --links, and not --swap")
   entries = []
   if _DICTIONARY.value:
     entries = word_pieces.read_dictionary(_DICTIONARY.value)
@@ -95,35 +107,63 @@ def main(argv: list[str]) -> None:
   gold = itg_training.Gold(
     lines=np.arange(len(test.source)), sure=test.sure, possible=test.possible
   )
+  own = np.arange(len(test.source), len(test.source) + len(lines[0]))
   rows = []
   for name in _SYSTEMS.value:
-    start = time.process_time()
-    links, more = _links(name, text, learnt, gold)
-    links = ragged.select(links, gold.lines)
-    found = evaluation.evaluate(links, gold.sure, gold.possible)
-    if _LINKS.value:
-      path = os.path.join(_LINKS.value, f"{name.replace(':', '-')}.links")
-      files.write_lines(path, links_lib.format_links(links))
-    scores = {key: found[key] for key in ("precision", "recall", "f1", "aer")}
-    rows.append(
-      {
-        "system": name,
-        **scores,
-        "aer_margin": found["aer_margin"],
-        **more,
-        "cpu_s": round(time.process_time() - start, 1),
-      }
-    )
+    rows.append(_row(name, text, learnt, gold, own))
     progress.say(json.dumps(rows[-1]))
   print(json.dumps(rows) if _JSON.value else tables.text(rows))
 
 
+def _row(name: str, text, learnt, gold, bitext_lines) -> dict:
+  """Scores one system and keeps its links."""
+  start = time.process_time()
+  lines = gold.lines
+  keep = name in _BITEXT_LINKS.value
+  wanted = np.append(lines, bitext_lines) if keep else lines
+  linked, more = _links(name, text, learnt, gold, wanted)
+  links, sure, possible = ragged.select(linked, lines), gold.sure, gold.possible
+  if _SWAP.value and not _is_unsupervised(name):
+    other = dataclasses.replace(text, gold=gold)
+    turned, others = _links(name, other, learnt, text.gold, text.gold.lines)
+    more = {key: [value, others[key]] for key, value in more.items()}
+  else:
+    turned = linked
+  if _SWAP.value:
+    join = lambda one, two: ragged.concatenate([one, two])
+    links = join(links, ragged.select(turned, text.gold.lines))
+    sure = join(sure, text.gold.sure)
+    possible = join(possible, text.gold.possible)
+  found = evaluation.evaluate(links, sure, possible)
+  if _LINKS.value:
+    stem = os.path.join(_LINKS.value, name.replace(":", "-").replace("*", "-"))
+    files.write_lines(f"{stem}.links", links_lib.format_links(links))
+    if keep:
+      files.write_lines(
+        f"{stem}.bitext.links",
+        links_lib.format_links(ragged.select(linked, bitext_lines)),
+      )
+  scores = {key: found[key] for key in ("precision", "recall", "f1", "aer")}
+  return {
+    "system": name,
+    **scores,
+    "aer_margin": found["aer_margin"],
+    **more,
+    "cpu_s": round(time.process_time() - start, 1),
+  }
+
+
+def _is_unsupervised(name: str) -> bool:
+  """Whether a system learns from no hand-aligned pairs."""
+  return name == "neural" or name.partition(":")[0] in registry.names()
+
+
 def _check(name: str) -> None:
   """Refuses a system that does not exist."""
-  first, _, method = name.partition(":")
+  method = name.partition(":")[2]
   if name == "neural":
     return
-  if first not in registry.names():
+  if not _is_unsupervised(name):
     _itg_config(name)
   elif method and method not in symmetrize.METHODS:
     raise InputError(f"--systems: '{name}': unknown method '{method}'")
@@ -146,8 +186,16 @@ def _itg_config(name: str) -> tuple[itg_training.ItgConfig, int, str]:
   return config, int(rounds or "0"), decoder
 
 
-def _links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
-  """Links of the test pairs by one system; others may have links, too."""
+def _links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
+  """Links of some lines by one system; others may have links, too.
+
+  Args:
+    name: the system.
+    text: its `gold` is what weights are learnt on.
+    learnt: evidence.
+    gold: what pruning errors are counted on.
+    lines: which lines.
+  """
   first, _, method = name.partition(":")
   if name == "hmm":
     return learnt.links, {}
@@ -171,37 +219,37 @@ def _links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
       found.links["backward"],
       method=method or _METHOD.value,
     ), {}
-  return _itg_links(name, text, learnt, gold)
+  return _itg_links(name, text, learnt, gold, lines)
 
 
-def _itg_links(name: str, text, learnt, gold) -> tuple[Ragged, dict]:
-  """Links of the test pairs by an ITG aligner, and errors of its pruner."""
+def _itg_links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
+  """Links by an ITG aligner, and errors of its pruner."""
   config, rounds, decoder = _itg_config(name)
   options = {"seed": _SEED.value, "report": progress.say}
   more: dict[str, float] = {}
   if rounds:
-    aligner, _, history = supervised_alignment.semi_supervised(
-      learnt, text, config, rounds=rounds, **options
+    aligner, links, history = supervised_alignment.semi_supervised(
+      learnt, text, config, rounds=rounds, decoder=decoder, **options
     )
     more["rounds"] = len(history)
   else:
     aligner = itg_training.train(
       learnt, text.source, text.target, text.gold, config, **options
     )
+    threshold = supervised_alignment.learnt_threshold(
+      aligner, text, text.gold, config, decoder
+    )
+    links = model.align(
+      aligner,
+      text.source,
+      text.target,
+      lines=lines,
+      decoder=decoder,
+      threshold=threshold,
+    )
+    if decoder == "posterior":
+      more["threshold"] = round(threshold, 3)
   errors = itg_training.pruning_errors(aligner, text.source, text.target, gold)
-  threshold = supervised_alignment.learnt_threshold(
-    aligner, text, text.gold, config, decoder
-  )
-  links = model.align(
-    aligner,
-    text.source,
-    text.target,
-    lines=gold.lines,
-    decoder=decoder,
-    threshold=threshold,
-  )
-  if decoder == "posterior":
-    more["threshold"] = round(threshold, 3)
   more |= {
     "per": round(errors["per"], 4),
     "f_bound": round(errors["f_bound"], 4),

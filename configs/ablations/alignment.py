@@ -33,4 +33,21 @@ ABLATIONS = {
   "emd": {**_ITG, "align.kind": "hp", "align.emd_rounds": 3},
   "neural": {**_SYSTEMS, "align.model": "neural"},
 }
+_NAMES = {
+  "hmm": "HMM",
+  "diagonal": "diagonal model",
+  "w": "W-ITG, DPDI",
+  "hp": "HP-ITG, DPDI",
+  "hp-tic-tac-toe": "HP-ITG, tic-tac-toe",
+  "hp-dp": "HP-ITG, links cut",
+  "hp-mert": "HP-ITG, DPDI, weights by MERT",
+  "emd": "HP-ITG, DPDI, EMD rounds",
+  "neural": "neural HMM",
+}
+LAYOUT = {
+  "kind": "rows",
+  "headings": ["aligner"],
+  "gain": True,
+  "rows": [[name, entry, "primary"] for entry, name in _NAMES.items()],
+}
 SEEDS = (0,)

@@ -30,6 +30,7 @@ from jaxmt.decode import candidate_lists
 from jaxmt.hypergraph import Forest
 from jaxmt.losses import registry as losses
 from jaxmt.metrics import links as metrics
+from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -41,6 +42,7 @@ from jaxmt.tune.lists import mert, owlqn, rank_mert
 from jaxmt.tune.pool import make_pool
 
 METRICS = ("aer", "link-f1")
+_HERE = Runner(kind="serial", workers=1)
 _THRESHOLDS = np.arange(0.05, 0.96, 0.025)  # least posteriors that are tried
 
 
@@ -173,6 +175,7 @@ def train(
   *,
   seed: int = 0,
   start: np.ndarray | None = None,
+  runner: Runner = _HERE,
   report: Callable[[str], None] = lambda line: None,
 ) -> ItgModel:
   """Returns a trained aligner.
@@ -185,6 +188,7 @@ def train(
     config: what to train.
     seed: of random starts.
     start: weights to start from; those of `model.start_weights` if None.
+    runner: where rules are collected.
     report: takes lines about progress.
   """
   usable = np.isin(gold.lines, model.parseable(source, target))
@@ -198,6 +202,7 @@ def train(
     target,
     config.kind,
     blocks=config.blocks,
+    runner=runner,
     max_words=config.max_words,
     max_span=config.max_span,
   )

@@ -8,7 +8,8 @@ words; weights are learnt on them (`itg_training`); then the bitext is linked.
 With `rounds`, EMD (Liu, Li & Zhou, Coling 2010): link probabilities,
 fertilities and rules are counted anew on the links of the whole bitext and
 weights learnt again, until the score of held-out pairs no longer rises. (The
-paper stops by the score of its test pairs.)
+paper stops by the score of its test pairs.) Linking the bitext and collecting
+its rules are map-reduce steps over shards, on threads or on Ray.
 """
 
 import dataclasses
@@ -27,6 +28,9 @@ from jaxmt.align.neural import aligner as neural
 from jaxmt.align.neural.aligner import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.metrics import links as metrics
+from jaxmt.models.word_vectors import WordVectors
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.runtime.runner import Runner
 from jaxmt.text import bitext, files, ragged, vocabulary
 from jaxmt.text import links as links_lib
 from jaxmt.text.ragged import Ragged
@@ -34,6 +38,7 @@ from jaxmt.train import itg_training
 from jaxmt.train.itg_training import Gold, ItgConfig
 
 _TARGET, _LINKS = "en", "align"
+_HERE = Runner(kind="serial", workers=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -170,6 +175,7 @@ def align_itg(
   threshold: float | None = None,
   seed: int = 0,
   mesh: Mesh | None = None,
+  runner: Runner = _HERE,
   report: Callable[[str], None] = lambda line: None,
   progress: Callable[[em.Progress], None] = lambda news: None,
 ) -> ItgResult:
@@ -189,6 +195,7 @@ def align_itg(
       the pairs that weights are learnt on.
     seed: of random starts.
     mesh: devices of the simpler aligners; None for all.
+    runner: where shards of the bitext are linked and rules collected.
     report: takes lines about progress.
     progress: called after every pass of a simpler aligner.
   """
@@ -204,15 +211,16 @@ def align_itg(
     report=progress,
   )
   lines = np.arange(len(source_lines))
+  options = {"seed": seed, "runner": runner, "report": report}
   if rounds:
-    options = {"decoder": decoder, "threshold": threshold, "seed": seed}
     aligner, links, history = semi_supervised(
       evidence,
       text,
       config,
       rounds=rounds,
       heldout=heldout,
-      report=report,
+      decoder=decoder,
+      threshold=threshold,
       **options,
     )
     return ItgResult(
@@ -224,8 +232,7 @@ def align_itg(
     text.target,
     text.gold,
     config,
-    seed=seed,
-    report=report,
+    **options,
   )
   links = model.align(
     aligner,
@@ -236,6 +243,7 @@ def align_itg(
     threshold=learnt_threshold(
       aligner, text, text.gold, config, decoder, threshold
     ),
+    runner=runner,
   )
   return ItgResult(links=ragged.select(links, lines), model=aligner, history=[])
 
@@ -250,6 +258,7 @@ def semi_supervised(
   decoder: str = "viterbi",
   threshold: float | None = None,
   seed: int = 0,
+  runner: Runner = _HERE,
   report: Callable[[str], None] = lambda line: None,
 ) -> tuple[ItgModel, Ragged, list[dict[str, Any]]]:
   """Runs EMD: training, linking of the whole bitext, counting anew.
@@ -265,6 +274,7 @@ def semi_supervised(
     decoder: "viterbi" or "posterior".
     threshold: least posterior of a link; None as in `align_itg`.
     seed: of random starts.
+    runner: where shards of the text are linked and rules collected.
     report: takes lines about progress.
 
   Returns:
@@ -283,32 +293,35 @@ def semi_supervised(
     lines=lines,
     decoder=decoder,
     threshold=least,
+    runner=runner,
   )
   history: list[dict[str, Any]] = []
   best, start, links = None, None, None
-  for number in range(rounds + 1):
-    aligner = itg_training.train(
-      evidence,
-      text.source,
-      text.target,
-      part,
-      config,
-      seed=seed,
-      start=start,
-      report=report,
-    )
-    least = learnt_threshold(aligner, text, part, config, decoder, threshold)
-    score = _f1(link(aligner, judge.lines, least), judge)
-    history.append({"round": number, "heldout_f1": round(score, 4)})
-    report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
-    if best is not None and score <= best[0]:
-      break
-    best, start = (score, aligner), aligner.weights
-    links = link(aligner, None, least)
-    if number < rounds:
-      evidence = evidence_lib.with_links(
-        evidence, text.source, text.target, links
+  with runner_lib.session(runner):
+    for number in range(rounds + 1):
+      aligner = itg_training.train(
+        evidence,
+        text.source,
+        text.target,
+        part,
+        config,
+        seed=seed,
+        start=start,
+        runner=runner,
+        report=report,
       )
+      least = learnt_threshold(aligner, text, part, config, decoder, threshold)
+      score = _f1(link(aligner, judge.lines, least), judge)
+      history.append({"round": number, "heldout_f1": round(score, 4)})
+      report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
+      if best is not None and score <= best[0]:
+        break
+      best, start = (score, aligner), aligner.weights
+      links = link(aligner, None, least)
+      if number < rounds:
+        evidence = evidence_lib.with_links(
+          evidence, text.source, text.target, links
+        )
   assert best is not None and links is not None
   return best[1], links, history
 
@@ -346,6 +359,7 @@ def align_neural(
   config: NeuralConfig,
   *,
   symmetrization: str = "grow-diag-final-and",
+  vectors: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
   mesh: Mesh | None = None,
   report: Callable[[str], None] = lambda line: None,
 ) -> Ragged:
@@ -357,12 +371,34 @@ def align_neural(
     teacher: pairs (source, target), N rows.
     config: what to train.
     symmetrization: how the two directions are combined.
+    vectors: `vectors_of` source and target words to begin with.
     mesh: devices that take a part of each batch; None for one.
     report: takes lines about progress.
   """
   found = neural.align(
-    source, target, teacher, config, mesh=mesh, report=report
+    source,
+    target,
+    teacher,
+    config,
+    vectors=vectors,
+    mesh=mesh,
+    report=report,
   )
   return symmetrize.symmetrize(
     found["forward"], found["backward"], method=symmetrization
   )
+
+
+def vectors_of(words: Sequence[str], given: WordVectors) -> np.ndarray:
+  """Returns the given vector of each word, NaN where there is none, `[V, D]`.
+
+  Args:
+    words: the word of each id.
+    given: word vectors.
+  """
+  place = {word: row for row, word in enumerate(given.words)}
+  out = np.full((len(words), given.vectors.shape[1]), np.nan, np.float32)
+  for number, word in enumerate(words):
+    if word in place:
+      out[number] = given.vectors[place[word]]
+  return out

@@ -13,6 +13,7 @@ P: word pairs. W: width of a batch. B: sentence pairs of a batch.
 import dataclasses
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -92,7 +93,12 @@ class Matrices:
 
 
 def batches(
-  evidence: Evidence, source: Ragged, target: Ragged, rows: np.ndarray
+  evidence: Evidence,
+  source: Ragged,
+  target: Ragged,
+  rows: np.ndarray,
+  *,
+  tables: Any = None,
 ) -> Iterator[tuple[np.ndarray, Matrices]]:
   """Yields features of sentence pairs, grouped by length into few shapes.
 
@@ -101,11 +107,12 @@ def batches(
     source: word ids per line.
     target: word ids per line.
     rows: lines, with words on both sides.
+    tables: `device_tables` of the evidence, made anew if None.
 
   Yields:
     Lines `[N]`, and their features; `N <= B`, the rest is padding.
   """
-  constants = _constants(evidence)
+  constants = device_tables(evidence) if tables is None else tables
   longest = np.maximum(source.lengths[rows], target.lengths[rows])
   widths = np.array([ragged.bucket(max(8, size)) for size in longest.tolist()])
   for width in np.unique(widths).tolist():
@@ -119,8 +126,8 @@ def batches(
       )
 
 
-def _constants(evidence: Evidence):
-  """Arrays that all batches look up, on the device."""
+def device_tables(evidence: Evidence) -> Any:
+  """Returns the arrays that all batches look up, on the device."""
   columns = np.stack(
     [
       np.maximum(evidence.parameters[model][side].pairs, np.log(_FLOOR))

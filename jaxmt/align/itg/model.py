@@ -7,7 +7,9 @@ threshold ("posterior").
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from jaxmt.align.itg.evidence import Evidence
 from jaxmt.align.itg.parse import ItgForest
 from jaxmt.align.itg.pruning import Pruner
 from jaxmt.align.itg.rules import ItgRuleTable, RuleOptions
+from jaxmt.runtime import runner as runner_lib
+from jaxmt.runtime.runner import Runner
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
@@ -31,6 +35,8 @@ FEATURES = (
 # Where training starts: a link needs a posterior of about a half.
 _START = {"both posteriors": 6.0, "mean posterior": 6.0, "links": -4.0}
 _LONGEST = 100  # words of a sentence
+_SHARD = 8192  # sentence pairs that are linked at a time
+_HERE = Runner(kind="serial", workers=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +87,7 @@ def collect_rules(
   *,
   blocks: bool = False,
   chunk: int = 10_000,
+  runner: Runner = _HERE,
   **options: int,
 ) -> ItgRuleTable:
   """Returns the rules of a bitext by the evidence's links.
@@ -92,23 +99,34 @@ def collect_rules(
     kind: one of `KINDS`.
     blocks: whether links of neighbouring words need no rule, see `rules`.
     chunk: lines of one map step.
+    runner: where the map steps run.
     **options: of `RuleOptions`.
   """
   chosen = rule_options(kind, blocks=blocks, **options)
   if kind == "w":
     return rules.empty()
-  parts = []
-  for start in range(0, len(source), chunk):
-    rows = np.arange(start, min(start + chunk, len(source)))
-    parts.append(
-      rules.collect(
-        ragged.select(source, rows),
-        ragged.select(target, rows),
-        ragged.select(evidence.links, rows),
-        chosen,
-      )
-    )
-  return rules.table(parts, chosen)
+  texts = (source, target, evidence.links)
+  shards = (
+    tuple(ragged.select(text, rows) for text in texts)
+    for rows in _cut(np.arange(len(source)), chunk)
+  )
+  work = functools.partial(_collect_shard, options=chosen)
+  return rules.table(
+    list(runner_lib.map_shards(work, shards, runner=runner)), chosen
+  )
+
+
+def _collect_shard(
+  shard: tuple[Ragged, Ragged, Ragged], options: RuleOptions
+) -> rules.Instances:
+  """The map step of `collect_rules`."""
+  return rules.collect(*shard, options)
+
+
+def _cut(rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+  """Yields rows in pieces."""
+  for start in range(0, len(rows), size):
+    yield rows[start : start + size]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,7 +160,12 @@ def parseable(source: Ragged, target: Ragged) -> np.ndarray:
 
 
 def forests(
-  model: ItgModel, source: Ragged, target: Ragged, lines: np.ndarray
+  model: ItgModel,
+  source: Ragged,
+  target: Ragged,
+  lines: np.ndarray,
+  *,
+  tables: Any = None,
 ) -> Iterator[ParsedBatch]:
   """Yields the forests of some lines, in batches of similar length.
 
@@ -151,8 +174,11 @@ def forests(
     source: word ids per line.
     target: word ids per line.
     lines: int64, from `parseable`.
+    tables: see `link_features.batches`.
   """
-  groups = link_features.batches(model.evidence, source, target, lines)
+  groups = link_features.batches(
+    model.evidence, source, target, lines, tables=tables
+  )
   for own, matrices in groups:
     chart = pruning.prune(matrices, len(own), model.pruner)
     cores = rules.match(
@@ -180,11 +206,12 @@ def align(
   lines: np.ndarray | None = None,
   decoder: str = "viterbi",
   threshold: float = 0.5,
-  report: Callable[[int], None] = lambda done: None,
+  runner: Runner = _HERE,
 ) -> Ragged:
-  """Links the words of a bitext.
+  """Links the words of a bitext, in shards.
 
-  Lines that are not `parseable` have the links of the evidence.
+  Lines that are not `parseable` have the links of the evidence. The result is
+  the same on every runner.
 
   Args:
     model: the aligner.
@@ -193,7 +220,7 @@ def align(
     lines: which lines to link, others stay empty; None for all.
     decoder: "viterbi" or "posterior".
     threshold: least posterior of a link.
-    report: called with the number of lines done.
+    runner: where shards are linked.
 
   Returns:
     int32 pairs (source, target), one row per line.
@@ -205,18 +232,49 @@ def align(
     rest = np.setdiff1d(lines, usable)
     usable = np.intersect1d(lines, usable)
   own = ragged.select(model.evidence.links, rest)
-  found = [(np.repeat(rest, own.lengths), own.flat)]
-  for batch in forests(model, source, target, usable):
-    row, flat = decode(batch, model, decoder=decoder, threshold=threshold)
-    found.append((batch.lines[row], flat))
-    report(len(batch.lines))
-  row = np.concatenate([part[0] for part in found])
-  flat = np.concatenate([part[1].reshape(-1, 2) for part in found])
+  rows = [np.repeat(rest, own.lengths)]
+  flats = [own.flat.reshape(-1, 2)]
+  # Workers elsewhere make these for themselves: they are larger than a shard.
+  away = runner.kind == "ray"
+  work = functools.partial(
+    _link_shard,
+    model=model,
+    decoder=decoder,
+    threshold=threshold,
+    tables=None if away else link_features.device_tables(model.evidence),
+  )
+  shards = (
+    (ragged.select(source, part), ragged.select(target, part))
+    for part in _cut(usable, _SHARD)
+  )
+  found = runner_lib.map_shards(work, shards, runner=runner)
+  for part, (row, flat) in zip(_cut(usable, _SHARD), found, strict=True):
+    rows.append(part[row])
+    flats.append(flat)
+  row, flat = np.concatenate(rows), np.concatenate(flats)
   order = np.lexsort((flat[:, 1], flat[:, 0], row))
   return Ragged(
     flat=np.ascontiguousarray(flat[order], np.int32),
     offsets=np.searchsorted(row[order], np.arange(len(source) + 1)),
   )
+
+
+def _link_shard(
+  shard: tuple[Ragged, Ragged],
+  *,
+  model: ItgModel,
+  decoder: str,
+  threshold: float,
+  tables: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+  """The map step of `align`: rows of the shard `[L]`, links `[L, 2]`."""
+  rows, flats = [np.zeros(0, np.int64)], [np.zeros((0, 2), np.int32)]
+  every = np.arange(len(shard[0]))
+  for batch in forests(model, *shard, every, tables=tables):
+    row, flat = decode(batch, model, decoder=decoder, threshold=threshold)
+    rows.append(batch.lines[row])
+    flats.append(flat.reshape(-1, 2))
+  return np.concatenate(rows), np.concatenate(flats)
 
 
 def decode(

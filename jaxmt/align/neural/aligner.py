@@ -3,7 +3,8 @@
 A teacher's links (of the HMM, the diagonal model or an ITG aligner) are the
 training data. For each direction:
 
-  1. embeddings, if asked for, by ranking windows of either side's text;
+  1. embeddings: given ones, or, if asked for, by ranking windows of either
+     side's text; else random;
   2. the network by a local hinge: the score of a link should be higher by 1
      than those of two wrong ones, with either word replaced by another of the
      same sentence pair, or by NULL, that it is not linked to;
@@ -28,6 +29,7 @@ from jax.sharding import Mesh
 
 from jaxmt.align.neural import network
 from jaxmt.align.neural.network import WindowNetwork
+from jaxmt.errors import InputError
 from jaxmt.models import fitting, word_vectors
 from jaxmt.models.fitting import FitOptions
 from jaxmt.models.word_vectors import WordVectorOptions
@@ -213,18 +215,23 @@ class LocalHinge:
         given == null, own[:, 0] < 0, (own == given[:, None]).any(-1)
       )
 
-    def score(generated, given) -> Any:
-      return self.module.apply(
-        parameters,
-        _windows(constants["generated"], generated, self.window),
-        _windows(constants["given"], given, self.window),
-      )
+    def layer(method, side, one, two) -> Any:
+      windows = _windows(constants[side], jnp.stack([one, two]), self.window)
+      return self.module.apply(parameters, windows, method=method)
 
-    right = score(rows["generated"], rows["given"])
+    # The first layer is a sum over the sides, so each word needs it once.
+    ours = layer("generated", "generated", rows["generated"], word)
+    theirs = layer("given", "given", rows["given"], other)
+    first = jnp.stack([ours[0] + theirs[0], ours[0] + theirs[1]])
+    first = jnp.concatenate([first, (ours[1] + theirs[0])[None]])
+    scores: Any = self.module.apply(parameters, first, method="rest")
     total, number = 0.0, 0.0
-    for wrong in ((rows["generated"], other), (word, rows["given"])):
+    for wrong, score in (
+      ((rows["generated"], other), scores[1]),
+      ((word, rows["given"]), scores[2]),
+    ):
       usable = ~is_link(*wrong)
-      hinge = jax.nn.relu(1.0 - right + score(*wrong))
+      hinge = jax.nn.relu(1.0 - scores[0] + score)
       total += jnp.where(usable, hinge, 0.0).sum()
       number += usable.sum()
     return jnp.asarray(total), jnp.asarray(number, jnp.float32)
@@ -313,6 +320,7 @@ def train_direction(
   links: Ragged,
   config: NeuralConfig,
   *,
+  vectors: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
   mesh: Mesh | None = None,
   report: Callable[[str], None] = lambda line: None,
 ) -> Direction:
@@ -323,6 +331,8 @@ def train_direction(
     given: word ids, N rows.
     links: the teacher's pairs (generated, given), N rows.
     config: what to train.
+    vectors: of the generated and the given word ids, float32 `[V, size]`, to
+      begin with; rows of NaN begin at random, None is for no vectors.
     mesh: devices that take a part of each batch; None for one.
     report: takes lines about progress.
   """
@@ -340,15 +350,16 @@ def train_direction(
   }
   window = jnp.zeros((1, 2 * config.window + 1), jnp.int32)
   parameters: Any = module.init(jax.random.key(config.seed), window, window)
-  if config.embedding_epochs:
-    for name, text, side in (
-      ("generated_embedding", generated, ours),
-      ("given_embedding", given, theirs),
-    ):
-      table = parameters["params"][name]["embedding"]
-      parameters["params"][name]["embedding"] = _embeddings(
-        text, side, table, config
-      )
+  for name, text, side, own in (
+    ("generated_embedding", generated, ours, vectors[0]),
+    ("given_embedding", given, theirs, vectors[1]),
+  ):
+    table = parameters["params"][name]["embedding"]
+    if own is not None:
+      table = _given_embeddings(own, side, table)
+    elif config.embedding_epochs:
+      table = _embeddings(text, side, table, config)
+    parameters["params"][name]["embedding"] = table
   rows, partners = _examples(ours, theirs, links)
   local = LocalHinge(module, config.window)
   for epoch in fitting.fit(
@@ -386,6 +397,14 @@ def _embeddings(text, side: WindowedSide, table, config: NeuralConfig) -> Array:
   for found, _ in word_vectors.train_vectors(ids, words, options):
     vectors = found.vectors
   return table.at[: len(words)].set(vectors)
+
+
+def _given_embeddings(vectors: np.ndarray, side: Side, table) -> Array:
+  """Given vectors in the numbering of a side; others keep their start."""
+  known = np.flatnonzero(
+    (side.number[: len(vectors)] > 0) & np.isfinite(vectors[:, 0])
+  )
+  return table.at[side.number[known]].set(vectors[known])
 
 
 def _train_jumps(module, parameters, constants, sides, links, config, report):
@@ -488,6 +507,7 @@ def align(
   teacher: Ragged,
   config: NeuralConfig,
   *,
+  vectors: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
   mesh: Mesh | None = None,
   report: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Ragged]:
@@ -498,6 +518,8 @@ def align(
     target: word ids, N rows.
     teacher: pairs (source, target), N rows.
     config: what to train.
+    vectors: of source and target word ids, as in `train_direction`; they set
+      the size of embeddings.
     mesh: devices; None for one.
     report: takes lines about progress.
 
@@ -507,13 +529,19 @@ def align(
   swapped = Ragged(
     flat=np.ascontiguousarray(teacher.flat[:, ::-1]), offsets=teacher.offsets
   )
+  sizes = {own.shape[1] for own in vectors if own is not None}
+  if len(sizes) > 1:
+    raise InputError(f"word vectors of {sizes.pop()} and {sizes.pop()} numbers")
+  config = dataclasses.replace(config, size=next(iter(sizes), config.size))
   out = {}
-  for name, sides, links in (
-    ("forward", (target, source), swapped),
-    ("backward", (source, target), teacher),
+  for name, sides, links, given in (
+    ("forward", (target, source), swapped, vectors[::-1]),
+    ("backward", (source, target), teacher, vectors),
   ):
     say = lambda line, name=name: report(f"{name}: {line}")
-    direction = train_direction(*sides, links, config, mesh=mesh, report=say)
+    direction = train_direction(
+      *sides, links, config, vectors=given, mesh=mesh, report=say
+    )
     out[name] = link(direction, *sides, config)
   forward = out["forward"]
   flat = np.ascontiguousarray(forward.flat[:, ::-1])

@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from jaxmt.models import lookup
+
 JUMPS = 17
 _LONG = JUMPS // 2
 _LOW = -1e9  # below all scores
@@ -61,12 +63,12 @@ class WindowNetwork(nn.Module):
 
   def generated(self, windows: Array) -> Array:
     """First layer of generated windows `[..., 2 w + 1]`, `[..., H]`."""
-    vectors = self.generated_embedding(windows)
+    vectors = lookup.rows_of(self.generated_embedding.embedding, windows)
     return self.generated_layer(vectors.reshape(*windows.shape[:-1], -1))
 
   def given(self, windows: Array) -> Array:
     """First layer of conditioning windows `[..., 2 w + 1]`, `[..., H]`."""
-    vectors = self.given_embedding(windows)
+    vectors = lookup.rows_of(self.given_embedding.embedding, windows)
     return self.given_layer(vectors.reshape(*windows.shape[:-1], -1))
 
   def rest(self, first: Array) -> Array:

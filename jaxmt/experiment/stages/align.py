@@ -22,6 +22,7 @@ from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.models import fitting
 from jaxmt.models.fitting import FitOptions
 from jaxmt.runtime import parallel, progress
+from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
 from jaxmt.text import trees, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -240,6 +241,7 @@ def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
     decoder=config.decoder,
     threshold=config.threshold or None,
     mesh=mesh,
+    runner=Runner(workers=2),
     report=progress.say,
   )
   metrics = {"emd": found.history, **_scores(found.links, corpus.train_links)}

@@ -9,6 +9,7 @@ import pytest
 
 from jaxmt.align import link_scores
 from jaxmt.align.neural import aligner, network
+from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -74,6 +75,35 @@ def test_same_seed_same_links_and_options_run():
     strict=True,
   ):
     np.testing.assert_array_equal(a, b)
+
+
+def test_given_vectors_are_where_training_begins():
+  source, target, teacher, _ = bitext(3, pairs=20)
+  slow = FitOptions(epochs=1, batch=32, rate=1e-12)
+  config = dataclasses.replace(CONFIG, size=4, fit=slow, jump_fit=slow)
+  given = np.full((19, 4), np.nan, np.float32)
+  given[11:14] = np.random.default_rng(0).normal(size=(3, 4))
+  plain = aligner.train_direction(target, source, teacher, config)
+  begun = aligner.train_direction(
+    target, source, teacher, config, vectors=(given, None)
+  )
+  table = lambda found, name: np.asarray(
+    found.parameters["params"][name]["embedding"]
+  )
+  # The eight target words have the ids 1 to 8 of the network.
+  ours, usual = (table(one, "generated_embedding") for one in (begun, plain))
+  np.testing.assert_allclose(ours[1:4], given[11:14], atol=1e-6)
+  np.testing.assert_allclose(ours[4:], usual[4:], atol=1e-6)
+  np.testing.assert_allclose(
+    *(table(one, "given_embedding") for one in (begun, plain)), atol=1e-6
+  )
+
+
+def test_vectors_of_two_sizes_are_refused():
+  source, target, teacher, _ = bitext(3, pairs=5)
+  vectors = (np.zeros((9, 2), np.float32), np.zeros((19, 3), np.float32))
+  with pytest.raises(InputError, match="word vectors of"):
+    aligner.align(source, target, teacher, CONFIG, vectors=vectors)
 
 
 def setting():
