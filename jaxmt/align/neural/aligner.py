@@ -399,7 +399,7 @@ def _embeddings(text, side: WindowedSide, table, config: NeuralConfig) -> Array:
   return table.at[: len(words)].set(vectors)
 
 
-def _given_embeddings(vectors: np.ndarray, side: Side, table) -> Array:
+def _given_embeddings(vectors: np.ndarray, side: WindowedSide, table) -> Array:
   """Given vectors in the numbering of a side; others keep their start."""
   known = np.flatnonzero(
     (side.number[: len(vectors)] > 0) & np.isfinite(vectors[:, 0])
