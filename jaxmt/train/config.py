@@ -69,9 +69,9 @@ class ThetaConfig:
     train_pop: candidates scored per cell in training.
     state: "lm" merges hypotheses as decoding does; "accumulators" only if
       they match the reference alike too, which is exact and slow.
-    diagnose: every n-th batch is searched again without the beam loss and
-      without any, to tell what the beam loss does (`beam_diagnosis`); 0 for
-      none. Makes no difference to θ.
+    diagnose: every n-th batch, at least one, is searched again without the beam
+      loss and without any, to tell what the beam loss does (`beam_diagnosis`):
+      two more searches of it. 0 for none. Makes no difference to θ.
     shard: sentences decoded and saved together.
     workers: shards worked on at a time.
     batch_cells: cells searched together.
@@ -98,7 +98,7 @@ class ThetaConfig:
   train_beam: int = 100
   train_pop: int = 250
   state: str = "lm"
-  diagnose: int = 10
+  diagnose: int = 40
   shard: int = 128
   workers: int = dataclasses.field(default=2, metadata={"matters": False})
   batch_cells: int = 4096
