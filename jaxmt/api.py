@@ -32,7 +32,7 @@ from jaxmt.decode.forced import forced as forced_lib
 from jaxmt.decode.translator import Translator as Translator
 from jaxmt.decode.translator import with_weights as with_weights
 from jaxmt.experiment import finished_run, learning_run, saved_systems
-from jaxmt.features import string_templates
+from jaxmt.features import frequent_events, string_templates
 from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.metrics import evaluation, registry
@@ -247,6 +247,7 @@ def kbest(
     unique=unique or diversity > 0,
     diversity=diversity,
     templates=string_templates.templates_of(model.weights),
+    events=frequent_events.of_weights(model.weights),
   )
   flat = nbest.lists(
     model.model,

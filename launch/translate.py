@@ -20,7 +20,9 @@ one, with a warning; their n-best lists hold the best combinations of the
 pieces' lists. They have no forest.
 
 Weights of target n-grams (`ngram:...`), which the search does not know, choose
-from the 100 best translations of each line, as in tuning. All outputs are then
+from the 100 best translations of each line, as in tuning; those of frequent
+events (`Linked:`, `Ngram:`, `Trigger:`) from a second pass over the lattice of
+--kind=phrase. All outputs are then
 those of the re-ranked list, where every translation stands once, except for
 --forest: it is what the search kept.
 
@@ -144,7 +146,17 @@ _FOREST_FORMAT = flags.DEFINE_enum(
   "format of --forest, if not by its name; the last two: of phrase lattices",
 )
 _MARKUP = flags.DEFINE_bool(
-  "markup", False, "read <wall/> and <zone> in the input of --kind=phrase"
+  "markup",
+  False,
+  "read <wall/>, <zone> and marked translations (<n translation=...>) in the"
+  " input of --kind=phrase",
+)
+_XML_INPUT = flags.DEFINE_enum(
+  "xml_input",
+  "exclusive",
+  ("exclusive", "inclusive"),
+  "of --markup: marked translations are used instead of phrases of the table,"
+  " or beside them",
 )
 _DETOKENIZE = flags.DEFINE_string(
   "detokenize", "", "as --target_language, but letters stay as they are"
@@ -198,6 +210,14 @@ def _load(lines: list[str]) -> Translator:
       size = len(translator.model.table)
       progress.say(f"{size:,} rules, {skipped.count} bad lines skipped")
   return _with_flags(translator)
+
+
+def _with_marked(translator: Translator, marks):
+  """The translator with the translations that the input's markup gives."""
+  from jaxmt.decode.phrase import phrase_model
+
+  model, marks = phrase_model.with_marked(translator.model, marks)
+  return dataclasses.replace(translator, model=model), marks
 
 
 def _of_domain(weights: Mapping[str, float]) -> dict[str, float]:
@@ -270,7 +290,7 @@ def _make_lists(weights: Mapping[str, float]) -> ListSettings | None:
     diversity=_DIVERSITY.value,
   )
   for flag in (_EXACT, _DIVERSITY):
-    if flag.value and lists and lists.templates:
+    if flag.value and lists and lists.choose:
       raise InputError(
         f"weights of whole candidates choose from a list: no --{flag.name}",
         path=_WEIGHTS.value or _WORKDIR.value,
@@ -336,7 +356,7 @@ def _stream(translator, pieces, spans, marks, done, lists, candidates):
             grown,
             lists,
             rows=part.rows,
-            text=_derivations() if lists.templates else "",
+            text=_derivations() if lists.choose else "",
             shift=pieces.first[part.rows],
           )
         )
@@ -574,8 +594,14 @@ def main(argv: list[str]) -> None:
   if _MARKUP.value:
     from jaxmt.decode.phrase import markup
 
-    lines, marks = markup.parse(lines, path=_INPUT.value)
+    lines, marks = markup.parse(
+      lines,
+      path=_INPUT.value,
+      exclusive=_XML_INPUT.value == "exclusive",
+    )
   translator = _load(lines)
+  if marks is not None:
+    translator, marks = _with_marked(translator, marks)
   lists = _make_lists(translator.weights)
   if _SOURCE_LANGUAGE.value:
     lines = raw_text.tokenize(
@@ -592,7 +618,7 @@ def main(argv: list[str]) -> None:
   candidates = None
   if lists and parts:
     candidates = nbest.collect(parts, pieces, lists, translator.weights)
-    whole = nbest.best(candidates) if lists.templates else whole
+    whole = nbest.best(candidates) if lists.choose else whole
   _write(whole, translator)
   if _NBEST.value:
     _write_nbest(candidates)

@@ -93,7 +93,14 @@ _TEMPLATES = flags.DEFINE_list(
   "templates",
   [],
   "sparse features: rule, count, shape, pairs, edges, bins; and, re-ranking"
-  " lists, unigrams, bigrams, trigrams, all-pairs, rule-bigrams",
+  " lists, unigrams, bigrams, trigrams, all-pairs, rule-bigrams; and, in a"
+  " second pass over phrase lattices, frequent (see --events_text)",
+)
+_EVENTS = flags.DEFINE_string(
+  "events_text",
+  "",
+  "target text whose most frequent n-grams and triggers, with the word pairs of"
+  " the phrase table, are the template 'frequent'",
 )
 _MIN_COUNT = flags.DEFINE_integer(
   "min_count",
@@ -378,7 +385,7 @@ def _write(output: str, weights: Mapping[str, float], score: float) -> None:
 def _about(weights: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
   inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
-  for flag in (model_flags.TREES, model_flags.REORDERING, _DOMAINS):
+  for flag in (model_flags.TREES, model_flags.REORDERING, _DOMAINS, _EVENTS):
     inputs += [flag.value] if flag.value else []
   for path in model_flags.GRAMMAR.value.split(","):
     folder = pathlib.Path(path)
@@ -479,10 +486,24 @@ def _make_decode(
     ),
     stages=_STAGES.value,
     stage_lists=stage_lists.of_decoder(_STAGES.value, _NBEST.value),
+    events=_events(model),
   )
   if not _DOMAINS.value:
     return decode
   return domains.split(decode, _domains(len(lines)))
+
+
+def _events(model) -> tuple[str, ...]:
+  """The names of the frequent events, if the templates ask for them."""
+  from jaxmt.features import frequent_events
+
+  if frequent_events.NAME not in _TEMPLATES.value:
+    return ()
+  return frequent_events.choose(
+    model.table,
+    files.read_lines(program.given(_EVENTS)),
+    frequent_events.EventSizes(),
+  )
 
 
 def _loop_config():
@@ -581,6 +602,7 @@ def main(argv: list[str]) -> None:
       "references",
       "weights",
       "reordering",
+      "events_text",
     ),
   )
   registry.find(_METRIC.value)  # names what is wrong with it

@@ -1,6 +1,7 @@
-"""Prints the results of a study: mean, deviation, seeds, significance.
+r"""Prints the results of a study: mean, deviation, seeds, significance.
 
-    python tools/table.py WORKDIR [--metrics=bleu,ter] [--markdown] [--plain]
+    python tools/table.py WORKDIR [--metrics=bleu,ter] [--markdown] [--plain] \
+      [--baseline=ENTRY]
 
 Deviations are over seeds. The p-value is that of a paired approximate
 randomisation against the baseline (the same system in the study's baseline
@@ -24,6 +25,7 @@ from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 import pathlib
 import statistics
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -40,6 +42,9 @@ _MARKDOWN = flags.DEFINE_bool("markdown", False, "print a Markdown table")
 _PLAIN = flags.DEFINE_bool("plain", False, "ignore the study's layout")
 _SYSTEM = flags.DEFINE_string(
   "system", None, "show only this system, in the usual table"
+)
+_BASELINE = flags.DEFINE_string(
+  "baseline", None, "compare with this entry, not with the study's baseline"
 )
 
 
@@ -202,7 +207,7 @@ def main(argv: list[str]) -> None:
   if len(argv) != 2:
     raise InputError("name the workdir of a study")
   workdir = pathlib.Path(argv[1])
-  about = study.read_description(workdir)
+  about = _against(study.read_description(workdir))
   found = study.outcomes(workdir, about)
   shown = [o for o in found if _SYSTEM.value in (None, o.system)]
   if not shown:
@@ -225,6 +230,15 @@ def main(argv: list[str]) -> None:
   files.write_text(
     str(workdir / "table.html"), _page(about, rows, shown, names[0], legend)
   )
+
+
+def _against(about: dict[str, Any]) -> dict[str, Any]:
+  """The description with the baseline that the flag names."""
+  if _BASELINE.value is None:
+    return about
+  if _BASELINE.value not in about["entries"]:
+    raise InputError(f"--baseline: the study has no '{_BASELINE.value}'")
+  return {**about, "baseline": _BASELINE.value}
 
 
 def _page(about, rows, found, metric: str, legend: str) -> str:

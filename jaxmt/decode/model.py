@@ -18,6 +18,7 @@ from jaxmt.decode.phrase.markup import Marks, select_marks
 from jaxmt.features import base as feature_base
 from jaxmt.features import (
   feature_keys,
+  frequent_events,
   language_model,
   local_features,
   rule_templates,
@@ -165,7 +166,8 @@ class Source:
     target_words: their ids in the target vocabulary, -1 for none, int32 `[P]`.
     lm_words: their language model ids, int32 `[P]`.
     spans: constituents per sentence, or None.
-    marks: walls and zones of the sentences, for phrases, or None.
+    marks: walls, zones and marked translations of the sentences, for phrases,
+      or None.
     version: of the model whose weights `columns.score` has.
   """
 
@@ -308,6 +310,7 @@ def unknown_weights(model: Model, weights: Mapping[str, float]) -> list[str]:
     for name in weights
     if name not in known
     and not string_templates.is_template_weight(name)
+    and not frequent_events.is_event_weight(name)
     and not rule_templates.is_template_weight(name)
   ]
 

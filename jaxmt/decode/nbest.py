@@ -21,9 +21,18 @@ from jaxmt.decode import (
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import lattice_search
 from jaxmt.decode.translate import Pieces, Translation
-from jaxmt.features import rule_bigrams, selection, sparse, string_templates
+from jaxmt.errors import InputError
+from jaxmt.features import (
+  frequent_events,
+  rule_bigrams,
+  selection,
+  sparse,
+  string_templates,
+)
 from jaxmt.features.sparse import SparseRows
+from jaxmt.hypergraph.derivations import DerivationLists
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.ragged import Ragged
 
@@ -40,12 +49,20 @@ class ListSettings:
     diversity: see `hypergraph.kbest`.
     templates: of features that re-rank them, from `string_templates.NAMES`;
       empty for none. The search does not know these features.
+    events: frequent events with a weight, which a second pass over phrase
+      lattices scores (`phrase.lattice_search`).
   """
 
   size: int
   unique: bool = False
   diversity: float = 0.0
   templates: tuple[str, ...] = ()
+  events: tuple[str, ...] = ()
+
+  @property
+  def choose(self) -> bool:
+    """Whether the best of a list is not what the search found best."""
+    return bool(self.templates or self.events)
 
 
 def list_settings(
@@ -64,15 +81,17 @@ def list_settings(
     diversity: see `hypergraph.kbest`; implies `unique`.
   """
   templates = string_templates.templates_of(weights)
-  if templates:
+  events = frequent_events.of_weights(weights)
+  if templates or events:
     size = max(size, RERANKED)
   if not size:
     return None
   return ListSettings(
     size=size,
-    unique=unique or diversity > 0 or bool(templates),
+    unique=unique or diversity > 0 or bool(templates or events),
     diversity=diversity,
     templates=templates,
+    events=events,
   )
 
 
@@ -102,15 +121,7 @@ def lists(
     shift: where each sentence begins in its line, int `[B]`.
     scores: of the edges, `[E]`; those of the forests if None.
   """
-  derived = translation_forest.kbest(
-    model,
-    source,
-    forests,
-    size=settings.size,
-    unique=settings.unique,
-    diversity=settings.diversity,
-    scores=scores,
-  )
+  derived = _best(model, source, forests, settings, scores)
   every = translation_forest.derivations(forests, derived)
   features, names = translate.feature_rows(
     model, source, every, derived.words, derived.sentence
@@ -121,6 +132,10 @@ def lists(
     features, names = selection.join(
       [(features, names), selection.select(*pairs, known)]
     )
+  if settings.events:
+    events = frequent_events.make_table(settings.events)
+    found = lattice_search.event_rows(model, source, forests, derived, events)
+    features, names = selection.join([(features, names), found])
   written: Sequence[Sequence[Any]] = [()] * len(derived.score)
   if text:
     moved = None if shift is None else shift[derived.sentence]
@@ -138,6 +153,40 @@ def lists(
   )
   nothing = np.flatnonzero(np.diff(derived.offsets) == 0)
   return candidate_lists.concatenate([some, _nothing(rows[nothing], text)])
+
+
+def _best(
+  model: Model,
+  source: Source,
+  forests: Forest,
+  settings: ListSettings,
+  scores: np.ndarray | None,
+) -> DerivationLists:
+  """The best derivations, of a second pass if there are frequent events.
+
+  Raises:
+    InputError: for such events with charts, other scores or diverse lists.
+  """
+  if not settings.events:
+    return translation_forest.kbest(
+      model,
+      source,
+      forests,
+      size=settings.size,
+      unique=settings.unique,
+      diversity=settings.diversity,
+      scores=scores,
+    )
+  if settings.diversity or scores is not None:
+    raise InputError("frequent events go with neither diversity nor new scores")
+  return lattice_search.kbest(
+    model,
+    source,
+    forests,
+    frequent_events.make_table(settings.events),
+    size=settings.size,
+    unique=settings.unique,
+  )
 
 
 def bigram_rows(

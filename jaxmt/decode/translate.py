@@ -133,7 +133,7 @@ def piece_source(
     model: the model.
     pieces: of some lines.
     spans: constituents of the whole lines.
-    marks: walls and zones of the whole lines.
+    marks: markup of the whole lines.
 
   Raises:
     InputError: if lines with marks were cut.
@@ -166,7 +166,7 @@ def stream(
     config: how.
     mesh: devices, or None for one.
     spans: constituents of the whole lines, for tree-to-string rules.
-    marks: walls and zones of the whole lines, for phrases.
+    marks: markup of the whole lines, for phrases.
     derivations: one of `derivation_text.FORMATS`, or empty for none.
 
   Yields:

@@ -63,6 +63,7 @@ from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta, ThetaStageConfig
 from jaxmt.experiment.stages.trees import TreesConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
+from jaxmt.features import frequent_events
 from jaxmt.runtime import checkpoint, provenance
 from jaxmt.train.config import ThetaConfig
 from jaxmt.train.violation import config as learn_config
@@ -202,6 +203,11 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
           f"config key 'systems': '{name}' trains rule probabilities, which"
           " phrase tables ('grammar.kind') do not have"
         )
+  elif frequent_events.NAME in frozen.tune.templates:
+    raise InputError(
+      f"config key 'tune.templates': '{frequent_events.NAME}' needs a phrase"
+      " table ('grammar.kind')"
+    )
   _checked("learn", learn_config.check, frozen.learn)
   if systems.PHRASE_DEPENDENCY in frozen.systems:
     _checked("trees", tree_stages.check, frozen.trees)

@@ -14,6 +14,10 @@ unigrams, bigrams, trigrams        of the target: they only re-rank a list,
 all-pairs                          source and target word of a sentence pair,
                                    linked or not; re-ranks lists
 rule-bigrams                       a rule in a site of another; re-ranks lists
+frequent                           the most frequent word pairs, n-grams and
+                                   triggers (`features.frequent_events`): in a
+                                   second pass over phrase lattices, which
+                                   makes the lists
 """
 
 import dataclasses
@@ -36,14 +40,18 @@ from jaxmt.decode.chart import chart_layout
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.model import Model, Source, Units
+from jaxmt.decode.phrase import lattice_search
+from jaxmt.decode.phrase.lattice_search import LatticeOptions
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.errors import InputError
 from jaxmt.features import (
+  frequent_events,
   maxent_reordering,
   rule_templates,
   sparse,
   string_templates,
 )
+from jaxmt.features.frequent_events import EventTable
 from jaxmt.features.rule_templates import TemplateConfig
 from jaxmt.features.sparse import SparseRows
 from jaxmt.features.string_templates import RULE_BIGRAMS
@@ -68,7 +76,8 @@ def split_templates(
     InputError: for a template that does not exist.
   """
   of_lists = tuple(name for name in names if name in string_templates.NAMES)
-  rest = [name for name in names if name not in string_templates.NAMES]
+  others = (*string_templates.NAMES, frequent_events.NAME)
+  rest = [name for name in names if name not in others]
   return rule_templates.parse(rest), of_lists
 
 
@@ -146,6 +155,8 @@ def make_decode(
   sources: Sources | None = None,
   stages: int = 0,
   stage_lists: StageLists | None = None,
+  events: Sequence[str] = (),
+  lattice: LatticeOptions | None = None,
 ) -> Decode:
   """Returns a function from weights and sentence numbers to k-best lists.
 
@@ -165,6 +176,8 @@ def make_decode(
     stages: lists of partial translations for each sentence, numbered after all
       sentences, see `loop.Stages`.
     stage_lists: gives those of a part; if there are stages.
+    events: names of frequent events; lists are then those of a second pass.
+    lattice: how that pass prunes.
 
   Returns:
     See `loop.Decode`. Equal derivations have equal features whatever the
@@ -180,6 +193,10 @@ def make_decode(
     raise InputError("forests go with neither stages nor further candidates")
   if density is not None and templates:
     raise InputError("forests have dense features only: leave out templates")
+  if events:
+    lattice_search.check_model(model)
+    if density is not None:
+      raise InputError("forests have dense features only: no frequent events")
   rule_features, of_lists = split_templates(templates)
   model = models.with_templates(model, rule_features)
   searching = dataclasses.replace(config.search, forest=True)
@@ -203,6 +220,8 @@ def make_decode(
     sources=sources,
     stages=stages,
     stage_lists=stage_lists,
+    events=frequent_events.make_table(tuple(events)) if events else None,
+    lattice=lattice or LatticeOptions(),
   )
 
 
@@ -227,6 +246,8 @@ class KBestDecoder:
     sources: where candidates come from.
     stages: N, lists of partial translations of each sentence.
     stage_lists: see `make_decode`.
+    events: frequent events, or None for a single pass.
+    lattice: how the second pass prunes.
   """
 
   decode: Callable[..., Any]
@@ -245,6 +266,8 @@ class KBestDecoder:
   sources: Sources
   stages: int
   stage_lists: StageLists | None
+  events: EventTable | None
+  lattice: LatticeOptions
 
   def __call__(
     self, weights: Mapping[str, float], numbers: np.ndarray
@@ -290,9 +313,7 @@ class KBestDecoder:
     """
     forest = self.forest(model, part)
     size = self.size if list_sources.KBEST in self.sources.names else 1
-    derived = translation_forest.kbest(
-      model, part.source, forest, size=size, unique=self.unique
-    )
+    derived = self._kbest(model, part.source, forest, size)
     best = Listed(
       source=part.source,
       forest=forest,
@@ -318,6 +339,24 @@ class KBestDecoder:
     others = [self._listed(model, one, part.rows) for one in further]
     return lists, others, staged, spelled
 
+  def _kbest(
+    self, model: Model, source: Source, forest: Forest, size: int
+  ) -> DerivationLists:
+    """The best derivations; with events, those of the second pass."""
+    if self.events is None:
+      return translation_forest.kbest(
+        model, source, forest, size=size, unique=self.unique
+      )
+    return lattice_search.kbest(
+      model,
+      source,
+      forest,
+      self.events,
+      size=size,
+      unique=self.unique,
+      options=self.lattice,
+    )
+
   def _listed(
     self, model: Model, listed: Listed, rows: np.ndarray
   ) -> CandidateLists:
@@ -338,6 +377,10 @@ class KBestDecoder:
     more = []
     if model.templates is not None:
       more.append(kbest_rows(model, source, forest, derived))
+    if self.events is not None:
+      more.append(
+        lattice_search.event_rows(model, source, forest, derived, self.events)
+      )
     if RULE_BIGRAMS in self.of_lists:
       nodes = translation_forest.derivations(forest, derived)
       more.append(nbest.bigram_rows(model, source, nodes))

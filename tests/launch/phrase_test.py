@@ -211,6 +211,73 @@ def test_weights_are_tuned(tmp_path, flags, method, space):
   assert "Distortion0" in (tmp_path / "o").read_text()
 
 
+def test_frequent_events_are_tuned_and_used(tmp_path, flags):
+  (tmp_path / "r").write_text("the house he sees\nthe house he sees\n\nhe q\n")
+  (tmp_path / "t").write_text("the house he sees\n" * 3 + "he sees\n" * 3)
+  flags = [*flags, "--threads=1"]
+  done = util.run_program(
+    "launch/tune.py",
+    *flags,
+    f"--references={tmp_path / 'r'}",
+    "--method=kbmira",
+    "--templates=frequent",
+    f"--events_text={tmp_path / 't'}",
+    "--rounds=3",
+    f"--workdir={tmp_path / 'w'}",
+    f"--output={tmp_path / 'o'}",
+  )
+  assert done.returncode == 0, done.stderr
+  tuned = (tmp_path / "o").read_text()
+  assert "Ngram:the_house_he " in tuned and "Trigger:the_house " in tuned
+  use = [flag for flag in flags if "--weights" not in flag]
+  use += [f"--weights={tmp_path / 'o'}", "--distortion=4"]
+  done = run(*use, f"--output={tmp_path / 'h'}", f"--scores={tmp_path / 's'}")
+  assert done.returncode == 0, done.stderr
+  assert "no such features" not in done.stderr
+  assert (tmp_path / "h").read_text().startswith("the house he sees\n")
+  assert "Ngram:the_house=1" in (tmp_path / "s").read_text()
+  refused = run(*use, f"--output={tmp_path / 'e'}", "--exact")
+  assert refused.returncode == 2 and "no --exact" in refused.stderr
+  more = [flag for flag in flags if "--kind" not in flag]
+  done = util.run_program(
+    "launch/tune.py",
+    *more,
+    f"--references={tmp_path / 'r'}",
+    "--method=kbmira",
+    "--templates=frequent",
+    f"--workdir={tmp_path / 'x'}",
+    f"--output={tmp_path / 'p'}",
+  )
+  assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_an_experiment_with_frequent_events(tmp_path):
+  done = util.run_program(
+    "launch/train.py",
+    *tiny_run.FLAGS,
+    "--config.grammar.kind=phrase",
+    "--config.tune.templates=('frequent',)",
+    "--config.tune.method=kbmira",
+    "--config.tune.events.triggers=50",
+    "--config.systems=('primary',)",
+    f"--workdir={tmp_path / 'run'}",
+  )
+  assert done.returncode == 0, done.stderr
+  found = tiny_run.file(tmp_path / "run", "tune-primary", "weights.json")
+  weights = json.loads(found.read_text())
+  assert any(name.startswith("Ngram:") for name in weights)
+  refused = util.run_program(
+    "launch/train.py",
+    *tiny_run.FLAGS,
+    "--config.grammar.kind=hiero",
+    "--config.tune.templates=('frequent',)",
+    "--config.systems=('primary',)",
+    f"--workdir={tmp_path / 'other'}",
+  )
+  assert refused.returncode == 2
+  assert "'frequent' needs a phrase table" in refused.stderr
+
+
 def test_an_experiment_with_phrases(tmp_path):
   done = util.run_program(
     "launch/train.py",
@@ -257,3 +324,21 @@ def test_walls_are_kept_to(tmp_path, flags):
   (tmp_path / "input").write_text("das <zone> haus\n")
   done = run(*flags, "--markup", f"--output={tmp_path / 'p'}")
   assert done.returncode == 2 and "a zone does not end" in done.stderr
+
+
+def test_marked_translations_are_used(tmp_path, flags):
+  tag = '<n translation="dwelling||the house" prob="0.9||0.1">das haus</n>'
+  (tmp_path / "input").write_text(f"{tag} sieht er\n")
+  output = f"--output={tmp_path / 'o'}"
+  done = run(*flags, "--markup", output, f"--scores={tmp_path / 's'}")
+  assert done.returncode == 0, done.stderr
+  assert "dwelling" in (tmp_path / "o").read_text().split()
+  assert "PhrasePenalty0=3" in (tmp_path / "s").read_text()
+  done = run(*flags, "--markup", "--xml_input=inclusive", output)
+  assert done.returncode == 0, done.stderr
+  assert "dwelling" in (tmp_path / "o").read_text().split()
+  rare = tag.replace("0.9||0.1", "1e-30||1e-30")
+  (tmp_path / "input").write_text(f"{rare} sieht er\n")
+  done = run(*flags, "--markup", "--xml_input=inclusive", output)
+  assert done.returncode == 0, done.stderr
+  assert "dwelling" not in (tmp_path / "o").read_text().split()

@@ -181,6 +181,15 @@ def test_one_system_keeps_its_baseline(tmp_path):
   assert done.returncode == 2 and "no finished run" in done.stderr
 
 
+def test_another_entry_can_be_the_baseline(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a", "b", "c", "d"])
+  line = table(workdir, "--baseline=own").splitlines()[2]
+  assert line.startswith("base") and "--" in line
+  done = util.run_program("tools/table.py", str(workdir), "--baseline=new")
+  assert done.returncode == 2 and "no 'new'" in done.stderr
+
+
 @pytest.mark.parametrize(
   ("program", "flag"),
   [("table", "--metrics=ter,foo"), ("plot", "--metric=foo")],

@@ -14,8 +14,9 @@ import numpy as np
 
 from jaxmt.decode.chart.chart_layout import NONE
 from jaxmt.decode.model import Model, Source
-from jaxmt.decode.phrase.markup import no_marks
+from jaxmt.decode.phrase.markup import Marks, no_marks
 from jaxmt.grammar.match.source_trie import step
+from jaxmt.grammar.table import Kind
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -86,6 +87,8 @@ def build_chart(
   longest = longest_phrase(model)
   most = int(np.diff(model.ranked.offsets).max(initial=1))
   width = min(model.limits.targets, ragged.bucket(max(most, 2)))
+  if source.marks is not None:
+    width += _most_marked(source.marks.options)
   rule = np.full((len(source), size * longest, width), -1, np.int32)
   _find_options(
     np.ascontiguousarray(source.ids.flat, np.int32),
@@ -109,6 +112,7 @@ def build_chart(
     )
   if source.marks is not None:
     _drop_crossing(rule, source.marks.zones, longest)
+    _add_marked(rule, source.marks, longest, len(model.table))
   return score_chart(model, source, rule, extra=extra)
 
 
@@ -124,9 +128,38 @@ def _drop_crossing(rule: np.ndarray, zones: Ragged, longest: int) -> None:
     rule[sentence, enters | leaves] = -1
 
 
+def _most_marked(options: Ragged) -> int:
+  """The most translations that are marked for one span, one of few sizes."""
+  row = np.repeat(np.arange(len(options)), options.lengths)
+  spans = np.column_stack([row, options.flat[:, :2]])
+  _, counts = np.unique(spans, axis=0, return_counts=True)
+  most = int(counts.max(initial=0))
+  return ragged.bucket(most) if most else 0
+
+
+def _add_marked(
+  rule: np.ndarray, marks: Marks, longest: int, size: int
+) -> None:
+  """Adds marked translations; exclusive ones alone remain where they are."""
+  span = np.arange(rule.shape[1])
+  begin = span // longest
+  end = begin + span % longest + 1
+  row = np.repeat(np.arange(len(marks)), marks.options.lengths)
+  if marks.exclusive:
+    for sentence, (first, last, _) in zip(row, marks.options.flat, strict=True):
+      rule[sentence, (begin < last) & (end > first)] = -1
+  for sentence, (first, last, number) in zip(
+    row, marks.options.flat, strict=True
+  ):
+    own = rule[sentence, first * longest + last - first - 1]
+    # A word with a translation is not copied.
+    place = 0 if own[0] > size else int(np.argmax(own < 0))
+    own[place] = number
+
+
 def longest_phrase(model: Model) -> int:
   """Returns L: the most source words of a phrase, at most the span limit."""
-  usable = model.table.source.lengths[model.trie.end >= 0]
+  usable = model.table.source.lengths[model.table.kind == Kind.HIERO]
   return int(np.clip(usable.max(initial=1), 1, model.limits.span))
 
 

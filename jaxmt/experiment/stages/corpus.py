@@ -184,6 +184,8 @@ class FilesConfig:
       first N lines of `train_links` and `train_trees`; 0 for all. The targets
       of the others are text for the language model.
     tune_sentences: N: only the first N tuning sentences are used; 0 for all.
+    spread: take the N training pairs and tuning sentences at even distances
+      from the whole files, not their first ones, for files in some order.
     lm_text: files of further target text for the language model.
   """
 
@@ -201,6 +203,7 @@ class FilesConfig:
   max_ratio: float = 9.0
   train_pairs: int = 0
   tune_sentences: int = 0
+  spread: bool = False
   lm_text: tuple[str, ...] = ()
 
 
@@ -310,7 +313,10 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
   every_source, every_target = bitext.read_parallel(
     [config.train_source, config.train_target]
   )
-  source, target = _first(every_source, config), _first(every_target, config)
+  source, target = (
+    _chosen(lines, config.train_pairs, config)
+    for lines in (every_source, every_target)
+  )
   kept, report = bitext.filter_pairs(
     bitext.word_counts(source),
     bitext.word_counts(target),
@@ -320,17 +326,18 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
   fields: dict[str, Any] = {}
   if config.train_links:
     parsed = links.parse_links(
-      _first(files.read_lines(config.train_links), config),
+      _training_lines(config, config.train_links, len(every_source)),
       path=config.train_links,
       source_lengths=bitext.word_counts(source),
       target_lengths=bitext.word_counts(target),
     )
     fields["train_links"] = links.format_links(ragged.select(parsed, kept))
   if config.train_trees:
-    trees_of = _first(files.read_lines(config.train_trees), config)
+    trees_of = _training_lines(config, config.train_trees, len(every_source))
     _check_trees(trees_of, config.train_trees, source, config.train_source)
     fields["train_trees"] = bitext.select_lines(trees_of, kept)
-  more = every_target[len(target) :]
+  used = set(_places(len(every_target), config.train_pairs, config).tolist())
+  more = [one for row, one in enumerate(every_target) if row not in used]
   for path in config.lm_text:
     more += files.read_lines(path)
   for part in PARTS:
@@ -363,13 +370,35 @@ def _read_part(config: FilesConfig, part: str) -> dict[str, Any]:
     fields[f"{part}_trees"] = lines
   if part == "tune" and config.tune_sentences:
     fields = {
-      name: value[: config.tune_sentences] for name, value in fields.items()
+      name: _chosen(value, config.tune_sentences, config)
+      for name, value in fields.items()
     }
   return fields
 
 
-def _first(lines: list[str], config: FilesConfig) -> list[str]:
-  return lines[: config.train_pairs] if config.train_pairs else lines
+def _places(size: int, number: int, config: FilesConfig) -> np.ndarray:
+  """Which lines of a file of `size` lines are used; 0 stands for all."""
+  if not 0 < number < size:
+    return np.arange(size)
+  if config.spread:
+    return np.arange(number) * size // number
+  return np.arange(number)
+
+
+def _chosen(lines: list, number: int, config: FilesConfig) -> list:
+  return [lines[row] for row in _places(len(lines), number, config).tolist()]
+
+
+def _training_lines(config: FilesConfig, path: str, size: int) -> list[str]:
+  """The lines of links or trees of the training pairs that are used.
+
+  A file may end after the pairs that are used, unless they are spread.
+  """
+  lines = files.read_lines(path)
+  if not 0 < config.train_pairs < size:
+    return lines
+  rows = _places(size, config.train_pairs, config).tolist()
+  return [lines[row] for row in rows if row < len(lines)]
 
 
 def _check_trees(

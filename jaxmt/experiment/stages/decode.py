@@ -9,13 +9,14 @@ import numpy as np
 from jaxmt.decode import derivation_rows
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode.derivation import Derivations
+from jaxmt.decode.phrase.lattice_search import LatticeOptions
 from jaxmt.decode.translate import Pieces
 from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import PARTS, Corpus, Translations
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
-from jaxmt.features import string_templates
+from jaxmt.features import frequent_events, string_templates
 from jaxmt.tune import kbest_decoder
 
 _LONGEST = 250  # source words; longer lines are translated in pieces
@@ -120,8 +121,10 @@ def translate_part(
       done[row] = one
   whole = translate_lib.assemble(done, pieces, size=len(lines))
   best = [one.text for one in whole]
-  if set(tuned.templates) & set(string_templates.NAMES):
-    # The search knows no such features: they choose from its k-best list.
+  others = (*string_templates.NAMES, frequent_events.NAME)
+  if set(tuned.templates) & set(others):
+    # The search knows no such features: they choose from its k-best list, or
+    # walk its lattice.
     best = _reranked(model, lines, settings, spans, tuned)
   score = sum(one.score for one in whole) / max(len(whole), 1)
   return PartTranslations(
@@ -137,7 +140,13 @@ def translate_part(
 def _reranked(model, lines, settings, spans, tuned: Tuned) -> list[str]:
   """Returns the best of each sentence's k-best list by all features."""
   decode = kbest_decoder.make_decode(
-    model, lines, config=settings, spans=spans, templates=tuned.templates
+    model,
+    lines,
+    config=settings,
+    spans=spans,
+    templates=tuned.templates,
+    events=frequent_events.of_weights(tuned.weights),
+    lattice=LatticeOptions(**(tuned.lattice or {})),
   )
   lists = decode(tuned.weights, np.arange(len(lines)))
   best = [""] * len(lines)

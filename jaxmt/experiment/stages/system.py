@@ -90,12 +90,15 @@ class Tuned(Record):
       `jaxmt.tune.kbest_decoder`.
     history: one record for each decoding.
     metrics: the best score, rounds, sizes.
+    lattice: how a second pass over phrase lattices pruned, the values of
+      `LatticeOptions`.
   """
 
   weights: dict[str, float]
   templates: list[str] = dataclasses.field(default_factory=list)
   history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
   metrics: dict[str, Any] | None = None
+  lattice: dict[str, Any] | None = None
 
 
 def rule_table(

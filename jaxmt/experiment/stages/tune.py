@@ -3,12 +3,16 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from jaxmt.decode.phrase import lattice_search
+from jaxmt.decode.phrase.lattice_search import LatticeOptions
 from jaxmt.errors import InputError
 from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.features import frequent_events
+from jaxmt.features.frequent_events import EventSizes
 from jaxmt.metrics import registry
 from jaxmt.metrics.text import ReferenceLines
 from jaxmt.runtime import progress
@@ -55,6 +59,8 @@ class TuneStageConfig:
       `train.violation.stage_lists`; 0: none.
     mixing: settings of `jaxmt.tune.mixing`, "name=value" each; none: the method
       sees all sentences together.
+    events: how many events the template "frequent" has.
+    lattice: how its pass over phrase lattices prunes.
   """
 
   method: str = "mert"
@@ -75,6 +81,8 @@ class TuneStageConfig:
   candidates: tuple[str, ...] = ("kbest",)
   stages: int = 0
   mixing: tuple[str, ...] = ()
+  events: EventSizes = dataclasses.field(default_factory=EventSizes)
+  lattice: LatticeOptions = dataclasses.field(default_factory=LatticeOptions)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,6 +115,11 @@ def check(config: TuneStageConfig) -> None:
       "batch_size cannot be combined with min_count, keep_features or mixing"
     )
   list_sources.check(config.candidates)
+  try:
+    frequent_events.check_sizes(config.events)
+    lattice_search.check_options(config.lattice)
+  except ValueError as error:
+    raise InputError(f"config key 'tune': {error}") from error
   mixed(method, config.mixing, metric=config.metric)
   loop.check_stages(loop_config(config), config.stages > 0)
   for name, least in (
@@ -229,6 +242,8 @@ def tune(
     ),
     stages=settings.stages,
     stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
+    events=_events(settings, corpus, grammar),
+    lattice=settings.lattice,
   )
   return learn_weights(
     decode,
@@ -239,6 +254,17 @@ def tune(
     partial=partial,
     method=method,
     stages=stage_lists.of_lines(corpus.tune_source, settings.stages),
+  )
+
+
+def _events(
+  settings: TuneStageConfig, corpus: Corpus, grammar: Grammar
+) -> tuple[str, ...]:
+  """The names of the frequent events, if the templates ask for them."""
+  if frequent_events.NAME not in settings.templates:
+    return ()
+  return frequent_events.choose(
+    grammar.table, corpus.train_target, settings.events
   )
 
 
@@ -306,6 +332,7 @@ def _tuned(state: loop.LoopState, settings: TuneStageConfig) -> Tuned:
       "features": history[-1]["features"],
       "nonzero": sum(v != 0 for v in state.best_weights.values()),
     },
+    lattice=dataclasses.asdict(settings.lattice),
   )
 
 

@@ -53,6 +53,18 @@ def test_more_pairs_than_there_are_is_all_of_them(tmp_path):
   assert corpus.from_files(config).train_source == ["a b", "b a", "a"]
 
 
+def test_pairs_and_tuning_sentences_are_spread_over_the_files(tmp_path):
+  config = _config(
+    tmp_path, train_pairs=2, tune_sentences=2, spread=True, train_trees=""
+  )
+  made = corpus.from_files(config)
+  assert made.train_source == ["a b", "b a"]  # the first and the third
+  assert made.train_links == ["0-0 1-1", "0-1"]
+  assert made.lm_text == ["", "x"]
+  assert made.tune_source == ["a b", "b a"]
+  assert made.tune_references == [["x y"], ["y x"]]
+
+
 def _words(config, corpus_):
   return set(lm.language_model(config, corpus=corpus_).tables.words)
 
