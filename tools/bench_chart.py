@@ -31,7 +31,7 @@ _TIMES = 3  # sentences are taken so many times
 _SIZES = {
   "cdec": ((30, 120), (30, 180)),
   "moses": ((30, 80), (30, 180)),
-  "travatar": ((100, 250), (500, 1500)),
+  "travatar": ((100, 250), (500, 2000)),
 }
 
 

@@ -9,6 +9,7 @@ With real data: a Hiero grammar of 177k rules, a 4-gram model, 100 sentences of
 - cost against length and against the beam;
 - the phrase pairs of the same grammar as a bracketing grammar (BTG) with a
   maximum-entropy reordering model, whose parameters are 0: speed only;
+- Moses' phrase-based model, if the data has it: 12 and 25 words;
 - loss-augmented decoding, and 100-best lists;
 - the time from starting `launch/translate.py` to the first translation, with
   nothing compiled, with kernels compiled, and with everything compiled.
@@ -27,6 +28,7 @@ import tempfile
 import time
 
 import bench
+import bench_phrase
 import jax
 import numpy as np
 
@@ -375,6 +377,9 @@ def run() -> list[dict]:
   loaded = {3: (lower, models.device_parameters(lower)), 4: (model, lm)}
   rows += _against_length(loaded, lines, settings=_settings())
   rows += btg_rows(folder, lines)
+  phrases = bench.corpus("moses-multi30k-de-en")
+  if phrases is not None:
+    rows += bench_phrase.length_rows(bench_phrase.load(phrases, folder), lines)
   references = (folder / "reference.en").read_text().split("\n")[:-1]
   rows.append(_loss_augmented(model, source, lm, references))
   rows.append(_lists(model, source, lm, size=100))

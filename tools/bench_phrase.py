@@ -32,7 +32,8 @@ _TIMES = 10
 _POPS = (100, 500)
 
 
-def _load(folder, lm):
+def load(folder, lm):
+  """Moses' phrase-based model."""
   return loading.load_files(
     str(folder / "phrase" / "phrase-table.gz"),
     lm=str(lm / "lm4.arpa.gz"),
@@ -119,34 +120,42 @@ def _shares(model, source, *, beam: int, pop: int) -> dict:
   }
 
 
-def run() -> list[dict]:
-  """Returns one row per setting."""
-  folder, lm = bench.corpus(_CORPUS), bench.corpus(_LM)
-  if folder is None or lm is None:
-    raise bench.InputError(f"JAXMT_DATA has no {_CORPUS} or no {_LM}")
-  start = time.perf_counter()
-  model = _load(folder, lm)
-  rows = [{"case": "load", "first run s": time.perf_counter() - start}]
-  lines = (folder / "source.de").read_text().split("\n")[:-1]
-  peers = {pop: _peer(folder, pop) for pop in _POPS}
-  source = models.make_source(model, lines * _TIMES)
-  threads = cores.available_threads()
-  for beam, pop in ((50, 100), (60, 120), (75, 150), (100, 200), (200, 500)):
-    scores, row = _measure(model, source, beam=beam, pop=pop, threads=threads)
-    case = {"case": f"{len(lines)} sentences, {threads} threads", **row}
-    over = {f"over cube {p}": scores.mean() - peers[p] for p in _POPS}
-    rows.append({**case, "score": scores.mean(), **over})
-  rows.append(_shares(model, source, beam=75, pop=150))
+def length_rows(model, lines) -> list[dict]:
+  """Rows of 12 and 25 words, one thread and one for each core."""
   words = " ".join(lines).split()
+  rows = []
   for length in (12, 25):
     pieces = [
       " ".join(words[k : k + length])
       for k in range(0, len(words) - length, length)
     ]
     text = models.make_source(model, pieces * _TIMES)
-    for number in sorted({1, threads}):
+    for number in sorted({1, cores.available_threads()}):
       _, row = _measure(model, text, beam=75, pop=150, threads=number)
-      rows.append({"case": f"{length} words, {number} threads", **row})
+      case = f"phrase-based, {length} words, {number} threads"
+      rows.append({"case": case, **row})
+  return rows
+
+
+def run() -> list[dict]:
+  """Returns one row per setting."""
+  folder, lm = bench.corpus(_CORPUS), bench.corpus(_LM)
+  if folder is None or lm is None:
+    raise bench.InputError(f"JAXMT_DATA has no {_CORPUS} or no {_LM}")
+  start = time.perf_counter()
+  model = load(folder, lm)
+  rows = [{"case": "load", "first run s": time.perf_counter() - start}]
+  lines = (folder / "source.de").read_text().split("\n")[:-1]
+  peers = {pop: _peer(folder, pop) for pop in _POPS}
+  source = models.make_source(model, lines * _TIMES)
+  threads = cores.available_threads()
+  for beam, pop in ((50, 100), (60, 120), (75, 150), (100, 200), (200, 1000)):
+    scores, row = _measure(model, source, beam=beam, pop=pop, threads=threads)
+    case = {"case": f"{len(lines)} sentences, {threads} threads", **row}
+    over = {f"over cube {p}": scores.mean() - peers[p] for p in _POPS}
+    rows.append({**case, "score": scores.mean(), **over})
+  rows.append(_shares(model, source, beam=75, pop=150))
+  rows += length_rows(model, lines)
   few = models.make_source(model, lines)
   scores, row = _measure(
     model, few, beam=75, pop=150, threads=threads, repeat=1, kernel=False

@@ -276,7 +276,13 @@ READERS: dict[str, tuple[Callable[[str], object], list]] = {
   "dictionary": (_dictionary, ["a\tb/c d\n世界\tworld/\n", "\ufeffa\t\n"]),
   "gold_text": (_gold_text, ["a b\nc\n\0d e\nf g\n\0000-0 1?1\n0-1\n"]),
   "streamed": (_streamed, ["0-0\n", "0-0 1-1\n\n(S (NP a) (V b))\n"]),
-  "marks": (_read_lines(markup.parse), ["a <wall/> <zone> b c </zone>\nd\n"]),
+  "marks": (
+    _read_lines(markup.parse),
+    [
+      "a <wall/> <zone> b c </zone>\nd\n",
+      '<n translation="x y||z" prob="0.8||0.2">a b</n> c\n',
+    ],
+  ),
   "domains": (_domains, ["news\nlaw\nnews\n", "a\n中文\n"]),
   "pair_weights": (_read_lines(pair_quality.parse_weights), ["1\n0.5\n2e-3\n"]),
   "request": (
