@@ -35,8 +35,8 @@ from jaxmt.experiment import finished_run, learning_run, saved_systems
 from jaxmt.features import frequent_events, string_templates
 from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.metrics import evaluation, registry
-from jaxmt.metrics import text as metric_text
+from jaxmt.metrics import encoded_text as metric_text
+from jaxmt.metrics import evaluation, named_metrics
 from jaxmt.results import Decoded as Decoded
 from jaxmt.results import Derivation as Derivation
 from jaxmt.results import Forced as Forced
@@ -45,9 +45,9 @@ from jaxmt.runtime.runner import Runner
 from jaxmt.text import kernels, raw_text
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.training import Resources
-from jaxmt.train.violation import config as learn_config
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation import learn_config as learn_config
 from jaxmt.train.violation.development import Development
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.tune import kbest_decoder, loop, methods
 
 References = Sequence[Sequence[str]]
@@ -226,7 +226,7 @@ def kbest(
     out: from `decode`, with forests.
     k: translations per line; fewer if there are not as many.
     references: for each line its references; gives the lists costs.
-    metric: of the costs, one of `jaxmt.metrics.registry.METRICS`.
+    metric: of the costs, one of `jaxmt.metrics.named_metrics.METRICS`.
     unique: whether all strings of a line differ.
     diversity: penalty for each bigram shared with an earlier translation.
     weights: others than the model's: forests are scored anew, not searched
@@ -477,7 +477,7 @@ def _errors(
   flat: CandidateLists, references: References, metric: str
 ) -> np.ndarray:
   """The sentence-level error of each translation, float64 `[N]`."""
-  kind = registry.find("bleu+1" if metric == "bleu" else metric)
+  kind = named_metrics.find("bleu+1" if metric == "bleu" else metric)
   known = metric_text.encode_references(references, unit=kind.unit)
   statistics = kind.statistics(
     kind.prepare(known.references), known.encode(flat.lines), flat.sentence

@@ -28,19 +28,19 @@ from absl import flags
 from jaxmt.align import (
   aligner,
   em,
-  evaluation,
-  lexicon,
-  registry,
+  gold_report,
+  lexical_table,
+  named_aligners,
   symmetrize,
   tree_symmetrize,
 )
-from jaxmt.align.itg import model as itg_model
+from jaxmt.align.itg import itg_model as itg_model
 from jaxmt.align.itg import pruning, word_pieces
-from jaxmt.align.neural.aligner import NeuralConfig
+from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.models import vector_files
 from jaxmt.models.fitting import FitOptions
-from jaxmt.report import matrices, page, tables
+from jaxmt.report import matrices, page, text_tables
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.text import bitext, files, kernels, links, trees, vocabulary
@@ -51,7 +51,10 @@ _SOURCE = flags.DEFINE_string("source", "", "source side, one sentence a line")
 _TARGET = flags.DEFINE_string("target", "", "target side")
 _OUTPUT = flags.DEFINE_string("output", "", "links; '-' for standard output")
 _MODEL = flags.DEFINE_enum(
-  "model", "diagonal", (*registry.names(), "itg", "neural"), "alignment model"
+  "model",
+  "diagonal",
+  (*named_aligners.names(), "itg", "neural"),
+  "alignment model",
 )
 _SYMMETRIZE = flags.DEFINE_enum(
   "symmetrize",
@@ -253,9 +256,9 @@ def main(argv: list[str]) -> None:
   if _LEXICON.value:
     size = len(source_words)
     if _LEXICON_FROM.value == "links":
-      table = lexicon.from_links(source, target, linked, source_size=size)
+      table = lexical_table.from_links(source, target, linked, source_size=size)
     else:
-      table = lexicon.from_alignment(result, source_size=size)
+      table = lexical_table.from_alignment(result, source_size=size)
     _write_lexicon(table, source_words, target_words)
   files.write_lines(_OUTPUT.value, links.format_links(linked))
 
@@ -368,7 +371,7 @@ def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
     mesh = _devices()
     teacher = _itg_links(source_lines, target_lines, mesh)
   else:
-    settings = registry.default_config(
+    settings = named_aligners.default_config(
       _TEACHER.value, iterations=_ITERATIONS.value
     )
     mesh = _devices()
@@ -404,7 +407,7 @@ def _write(
   if _LEXICON.value:
     source, source_words = _words(source_lines)
     target, target_words = _words(target_lines)
-    table = lexicon.from_links(
+    table = lexical_table.from_links(
       source, target, alignment, source_size=len(source_words)
     )
     _write_lexicon(table, source_words, target_words)
@@ -435,7 +438,7 @@ def _evaluate() -> None:
     )
   if not len(sure):
     raise InputError("no sentence pairs", path=_GOLD.value)
-  report = evaluation.evaluate(predicted, sure, possible, **lengths)
+  report = gold_report.evaluate(predicted, sure, possible, **lengths)
   if _MATRICES.value:
     if texts is None:
       raise InputError("--matrices needs --source and --target")
@@ -443,8 +446,8 @@ def _evaluate() -> None:
   if _JSON.value:
     print(json.dumps(report))
     return
-  print(tables.text(evaluation.summary_rows(report)))
-  print(tables.text(report["types"]))
+  print(text_tables.text(gold_report.summary_rows(report)))
+  print(text_tables.text(report["types"]))
 
 
 def _write_matrices(texts, predicted, sure, possible) -> None:
@@ -474,7 +477,7 @@ def _write_matrices(texts, predicted, sure, possible) -> None:
 
 def _write_lexicon(table, source_words, target_words) -> None:
   """Writes the two files of --lexicon."""
-  forward, backward = lexicon.to_lines(table, source_words, target_words)
+  forward, backward = lexical_table.to_lines(table, source_words, target_words)
   files.write_lines(f"{_LEXICON.value}.f2e", forward)
   files.write_lines(f"{_LEXICON.value}.e2f", backward)
 
@@ -493,7 +496,7 @@ def _config() -> aligner.AlignConfig | None:
       raise InputError(
         f"--lexicon_from=model is not for --model={_MODEL.value}"
       )
-    registry.default_config(
+    named_aligners.default_config(
       "hmm", iterations=_ITERATIONS.value, **_given(threshold=_THRESHOLD.value)
     )
     return None
@@ -504,7 +507,7 @@ def _config() -> aligner.AlignConfig | None:
     alpha=_ALPHA.value,
     threshold=_THRESHOLD.value,
   )
-  return registry.default_config(
+  return named_aligners.default_config(
     _MODEL.value,
     iterations=_ITERATIONS.value,
     warm_up=_WARM_UP.value,

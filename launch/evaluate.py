@@ -90,7 +90,7 @@ flags.DEFINE_bool("ter_case_sensitive", False, "TER: keep case")
 
 
 def _settings():
-  from jaxmt.metrics import evaluation, text
+  from jaxmt.metrics import encoded_text, evaluation
 
   names = evaluation.Settings.__dataclass_fields__
   values: dict[str, Any] = {name: flags.FLAGS[name].value for name in names}
@@ -101,8 +101,8 @@ def _settings():
       raise InputError(f"--metrics: no metric '{name}'; there are {known}")
   if not values["metrics"]:
     raise InputError("--metrics: none given")
-  if values["tokenize"] not in text.TOKENIZERS:
-    known = ", ".join(text.TOKENIZERS)
+  if values["tokenize"] not in encoded_text.TOKENIZERS:
+    known = ", ".join(encoded_text.TOKENIZERS)
     raise InputError(
       f"--tokenize: no tokenizer '{values['tokenize']}'; there are {known}"
     )

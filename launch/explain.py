@@ -34,11 +34,11 @@ from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
-from jaxmt.report import page, tables
+from jaxmt.report import page, text_tables
 from jaxmt.runtime import parallel, progress
 from jaxmt.text import files
 from jaxmt.train import explain, reference_derivations
-from jaxmt.train import theta as theta_lib
+from jaxmt.train import theta_features as theta_lib
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "workdir of launch/train.py")
 _STORE = flags.DEFINE_string(
@@ -210,10 +210,10 @@ def _publish(
   )
   sections += _search_errors(search, translators, sources)
   for title, text, table in sections:
-    print(f"{title}: {text}\n\n{tables.text(table)}\n")
+    print(f"{title}: {text}\n\n{text_tables.text(table)}\n")
   if _OUTPUT.value:
     parts = [
-      page.section(title, page.paragraph(text), tables.as_html(table))
+      page.section(title, page.paragraph(text), text_tables.as_html(table))
       for title, text, table in sections
     ]
     title = f"What {_SYSTEM.value} changed"

@@ -173,19 +173,19 @@ def _force(model, lines, references, trees, origin):
 
 
 def _print_report(summary) -> None:
-  from jaxmt.report import tables
+  from jaxmt.report import text_tables
 
   if _JSON.value:
     print(json.dumps(dataclasses.asdict(summary), ensure_ascii=False))
     return
-  print(tables.text([*summary.rows, summary.overall]))
+  print(text_tables.text([*summary.rows, summary.overall]))
   for name, counts in (
     ("not reached because", summary.kinds),
     ("most frequent", summary.words),
   ):
     if counts:
       rows = [{name: k, "sentences": count} for k, count in counts.items()]
-      print("\n" + tables.text(rows))
+      print("\n" + text_tables.text(rows))
 
 
 def main(argv: list[str]) -> None:

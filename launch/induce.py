@@ -16,7 +16,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from jaxmt.experiment import induction_study
-from jaxmt.report import tables
+from jaxmt.report import text_tables
 from jaxmt.runtime import progress
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "settings")
@@ -44,7 +44,9 @@ def main(argv: list[str]) -> None:
   if _JSON.value:
     print(json.dumps(rows))
   else:
-    print(tables.markdown(rows) if _MARKDOWN.value else tables.text(rows))
+    print(
+      text_tables.markdown(rows) if _MARKDOWN.value else text_tables.text(rows)
+    )
 
 
 if __name__ == "__main__":

@@ -32,8 +32,8 @@ from jaxmt.features import weights as weight_files
 from jaxmt.runtime import checkpoint, progress
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.text import files, kernels, references
-from jaxmt.train.violation import config as learn_config
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation import learn_config as learn_config
+from jaxmt.train.violation.learn_config import LearnConfig
 
 _DEFAULT = LearnConfig()
 

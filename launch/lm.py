@@ -18,8 +18,8 @@ import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.lm import arpa_read, arpa_write, estimate, tables, text
-from jaxmt.lm.model import END, UNKNOWN
+from jaxmt.lm import arpa_read, arpa_write, kneser_ney, tables, word_ids
+from jaxmt.lm.ngram_model import END, UNKNOWN
 from jaxmt.text import files, vocabulary
 from jaxmt.text.ragged import Ragged
 
@@ -67,17 +67,17 @@ def _estimate(path: str) -> None:
     prune = tuple(int(count) for count in _PRUNE.value)
   except ValueError as error:
     raise InputError(f"--prune: {error}") from error
-  config = estimate.EstimateConfig(
+  config = kneser_ney.EstimateConfig(
     order=_ORDER.value,
     prune=prune,
-    fallback=estimate.FALLBACK if _FALLBACK.value else None,
+    fallback=kneser_ney.FALLBACK if _FALLBACK.value else None,
   )
-  estimate.check(config)
-  sentences, words = text.encode_corpus(
+  kneser_ney.check(config)
+  sentences, words = word_ids.encode_corpus(
     files.read_lines(path), path=path, skip_symbols=_SKIP.value
   )
   try:
-    model = estimate.estimate(sentences, words, config)
+    model = kneser_ney.estimate(sentences, words, config)
   except InputError as error:
     raise InputError(error.cause, path=path) from error
   arpa_write.write_arpa(_OUTPUT.value, model)

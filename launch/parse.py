@@ -30,15 +30,15 @@ from jaxmt.errors import InputError
 from jaxmt.inspection import list_views
 from jaxmt.parse import (
   arc_parser,
+  attachment_scores,
   concave,
-  evaluation,
   head_rules,
   induction,
   saved_parsers,
   sibling_parser,
   tree_forest,
 )
-from jaxmt.report import html, page, tables
+from jaxmt.report import html, page, text_tables
 from jaxmt.runtime import progress
 from jaxmt.text import files, treebank, trees
 from jaxmt.text.ragged import Ragged
@@ -240,9 +240,9 @@ def _parse(model: str, path: str) -> None:
   if _PAGE.value:
     files.write_text(_PAGE.value, _page(bank, heads))
   if _EVALUATE.value:
-    scores = evaluation.attachment(bank, heads)
+    scores = attachment_scores.attachment(bank, heads)
     scores["sentences_per_second"] = len(bank) / max(seconds, 1e-9)
-    print(json.dumps(scores) if _JSON.value else tables.text([scores]))
+    print(json.dumps(scores) if _JSON.value else text_tables.text([scores]))
 
 
 def _page(bank: Treebank, heads: Ragged) -> str:

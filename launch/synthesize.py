@@ -18,7 +18,7 @@ from absl import flags
 
 from jaxmt.corpora import statistics, synthetic
 from jaxmt.errors import InputError
-from jaxmt.report import tables
+from jaxmt.report import text_tables
 from jaxmt.text import files
 
 _DEFAULT = synthetic.SyntheticConfig()
@@ -89,9 +89,9 @@ def main(argv: list[str]) -> None:
     more = corpus.monolingual
     files.write_lines(os.path.join(folder, "mono.zh"), more.source)
     files.write_lines(os.path.join(folder, "mono.en"), more.references[0])
-  print(tables.text(statistics.statistics(corpus)))
+  print(text_tables.text(statistics.statistics(corpus)))
   print()
-  print(tables.text(statistics.phenomena(corpus)))
+  print(text_tables.text(statistics.phenomena(corpus)))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from absl import flags
 
 from jaxmt.errors import InputError
 from jaxmt.parse import saved_parsers, tagger
-from jaxmt.report import tables
+from jaxmt.report import text_tables
 from jaxmt.runtime import progress
 from jaxmt.text import files, treebank
 from jaxmt.text.treebank import Treebank
@@ -108,7 +108,7 @@ def _tag() -> None:
       "accuracy": tagger.accuracy(model, bank, tags),
       "sentences_per_second": len(bank) / max(seconds, 1e-9),
     }
-    print(json.dumps(scores) if _JSON.value else tables.text([scores]))
+    print(json.dumps(scores) if _JSON.value else text_tables.text([scores]))
 
 
 def _write(bank: Treebank, tags, names) -> None:

@@ -454,7 +454,7 @@ def _write_search_errors(translator, pieces, spans) -> None:
   from jaxmt.decode import translate
   from jaxmt.decode import translator as translators
   from jaxmt.decode.chart import search_report
-  from jaxmt.report import tables
+  from jaxmt.report import text_tables
 
   source = translate.piece_source(translator.model, pieces, spans)
   source = models.select_source(source, np.flatnonzero(source.ids.lengths))
@@ -467,7 +467,7 @@ def _write_search_errors(translator, pieces, spans) -> None:
   )
   left = len(source) - report[0][2].sentences
   lines = [
-    *tables.text(search_report.as_rows(report)).split("\n"),
+    *text_tables.text(search_report.as_rows(report)).split("\n"),
     f"{left:,} of {len(source):,} sentences not compared: too large for exact"
     f" search (over {_EXACT_STEPS.value:,} candidates)",
   ]

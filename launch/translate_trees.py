@@ -32,7 +32,7 @@ from jaxmt.decode.dependency.tree_translator import ParsingTask
 from jaxmt.errors import InputError
 from jaxmt.experiment import tree_flags
 from jaxmt.inspection import phrase_tree_views
-from jaxmt.metrics.text import ReferenceLines
+from jaxmt.metrics.encoded_text import ReferenceLines
 from jaxmt.report import html, page
 from jaxmt.runtime import progress
 from jaxmt.text import files, ragged, references, treebank

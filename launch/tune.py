@@ -35,7 +35,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
 from jaxmt.features import weights as weight_files
-from jaxmt.metrics import registry, text
+from jaxmt.metrics import encoded_text, named_metrics
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
 from jaxmt.tune import domains, feature_subset, methods, mixing, pool
@@ -447,7 +447,7 @@ def _make_decode(
   model,
   lines: list[str],
   method: methods.Method,
-  expected: text.ReferenceLines,
+  expected: encoded_text.ReferenceLines,
 ):
   from jaxmt.decode import loading
   from jaxmt.experiment.stages import system
@@ -605,7 +605,7 @@ def main(argv: list[str]) -> None:
       "events_text",
     ),
   )
-  registry.find(_METRIC.value)  # names what is wrong with it
+  named_metrics.find(_METRIC.value)  # names what is wrong with it
   in_loop = bool(model_flags.GRAMMAR.value)
   if in_loop and _KBEST.value:
     raise InputError("--grammar decodes, --kbest is given: choose one")

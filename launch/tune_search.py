@@ -90,7 +90,7 @@ class _Decoder:
 
   def __init__(self):
     from jaxmt.decode import loading
-    from jaxmt.metrics import text
+    from jaxmt.metrics import encoded_text
     from jaxmt.tune import pool
 
     self._lines = files.read_lines(_INPUT.value)
@@ -119,7 +119,9 @@ class _Decoder:
       expected_path=_INPUT.value,
     )
     self._kind = pool.find_metric(_METRIC.value)
-    self._measure = text.make_measure(lines, pool.find_metric(_METRIC.value))
+    self._measure = encoded_text.make_measure(
+      lines, pool.find_metric(_METRIC.value)
+    )
 
   def __call__(self, parameters) -> tuple[float, float]:
     """Returns score and cost."""
@@ -185,7 +187,7 @@ def main(argv: list[str]) -> None:
     output=_OUTPUT.value,
   )
   start = _start()
-  from jaxmt.report import tables
+  from jaxmt.report import text_tables
   from jaxmt.tune import search_parameters
 
   decoder = _Decoder()
@@ -210,7 +212,7 @@ def main(argv: list[str]) -> None:
       f"--pop={max(search_flags.POP.value, best.parameters['beam'])}"
     )
   files.write_lines(_OUTPUT.value, lines)
-  print(tables.text(search_parameters.rows(trials)))
+  print(text_tables.text(search_parameters.rows(trials)))
   print(f"best: {' '.join(lines)}")
 
 

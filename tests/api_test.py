@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxmt
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from tests import util
 from tests.reference import tiny_run
 

@@ -12,22 +12,22 @@ import numpy as np
 import pytest
 
 from jaxmt import align, hypergraph
-from jaxmt.align import registry as align_registry
+from jaxmt.align import named_aligners as align_registry
 from jaxmt.decode import model as models
 from jaxmt.decode import nbest, translation_forest
 from jaxmt.decode.chart import beam_forest, decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.forced import forced
 from jaxmt.features import local_features, sparse
-from jaxmt.features.base import StringFeature
+from jaxmt.features.stateful import StringFeature
 from jaxmt.grammar.extract import static_features
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
-from jaxmt.losses import forest as forest_losses
+from jaxmt.losses import forest_losses as forest_losses
 from jaxmt.losses import registry as losses
 from jaxmt.text import links, vocabulary
 from jaxmt.train import edge_selection, shard_counting
-from jaxmt.train import methods as train_methods
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import theta_methods as train_methods
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import RunOptions
 from jaxmt.tune import kbest_decoder, loop, methods, pool

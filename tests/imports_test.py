@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from jaxmt.runtime import provenance
+from jaxmt.runtime import code_versions
 from tests import util
 
 PACKAGE = util.ROOT / "jaxmt"
@@ -80,7 +80,7 @@ def test_imports_point_along_the_flow(path):
   if own == "__init__":
     return
   assert own in ALLOWED, f"say in this test what '{own}' may import"
-  for module in provenance.direct_imports(path):
+  for module in code_versions.direct_imports(path):
     names = module.split(".")
     if len(names) > 1 and names[1] != own:
       assert names[1] in ALLOWED[own], f"{own} imports {module}"
@@ -115,7 +115,7 @@ def test_nothing_unpickles():
 def test_the_import_reader_sees_imports_inside_functions(tmp_path):
   file = tmp_path / "m.py"
   file.write_text("def f():\n  from jaxmt.text import files\n  return files\n")
-  found = provenance.direct_imports(file)
+  found = code_versions.direct_imports(file)
   assert "jaxmt.text.files" in found and "jaxmt.text" in found
 
 
@@ -123,4 +123,6 @@ def test_code_version_follows_what_is_imported(tmp_path):
   plain, importing = tmp_path / "a.py", tmp_path / "b.py"
   plain.write_text("x = 1\n")
   importing.write_text("from jaxmt.text import files\nx = 1\n")
-  assert provenance.code_version(plain) != provenance.code_version(importing)
+  assert code_versions.code_version(plain) != code_versions.code_version(
+    importing
+  )

@@ -29,13 +29,13 @@ import time
 import numpy as np
 from absl import flags
 
-from jaxmt.align import em, evaluation, registry, symmetrize
+from jaxmt.align import em, gold_report, named_aligners, symmetrize
 from jaxmt.align.itg import evidence as evidence_lib
-from jaxmt.align.itg import model, word_pieces
-from jaxmt.align.neural.aligner import NeuralConfig
+from jaxmt.align.itg import itg_model, word_pieces
+from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
-from jaxmt.report import tables
+from jaxmt.report import text_tables
 from jaxmt.runtime import parallel, progress
 from jaxmt.text import bitext, files, ragged
 from jaxmt.text import links as links_lib
@@ -112,7 +112,7 @@ def main(argv: list[str]) -> None:
   for name in _SYSTEMS.value:
     rows.append(_row(name, text, learnt, gold, own))
     progress.say(json.dumps(rows[-1]))
-  print(json.dumps(rows) if _JSON.value else tables.text(rows))
+  print(json.dumps(rows) if _JSON.value else text_tables.text(rows))
 
 
 def _row(name: str, text, learnt, gold, bitext_lines) -> dict:
@@ -134,7 +134,7 @@ def _row(name: str, text, learnt, gold, bitext_lines) -> dict:
     links = join(links, ragged.select(turned, text.gold.lines))
     sure = join(sure, text.gold.sure)
     possible = join(possible, text.gold.possible)
-  found = evaluation.evaluate(links, sure, possible)
+  found = gold_report.evaluate(links, sure, possible)
   if _LINKS.value:
     stem = os.path.join(_LINKS.value, name.replace(":", "-").replace("*", "-"))
     files.write_lines(f"{stem}.links", links_lib.format_links(links))
@@ -155,7 +155,7 @@ def _row(name: str, text, learnt, gold, bitext_lines) -> dict:
 
 def _is_unsupervised(name: str) -> bool:
   """Whether a system learns from no hand-aligned pairs."""
-  return name == "neural" or name.partition(":")[0] in registry.names()
+  return name == "neural" or name.partition(":")[0] in named_aligners.names()
 
 
 def _check(name: str) -> None:
@@ -212,8 +212,10 @@ def _links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
       symmetrization=_METHOD.value,
       report=progress.say,
     ), {}
-  if first in registry.names():
-    found = em.align(text.source, text.target, registry.default_config(first))
+  if first in named_aligners.names():
+    found = em.align(
+      text.source, text.target, named_aligners.default_config(first)
+    )
     return symmetrize.symmetrize(
       found.links["forward"],
       found.links["backward"],
@@ -239,7 +241,7 @@ def _itg_links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
     threshold = supervised_alignment.learnt_threshold(
       aligner, text, text.gold, config, decoder
     )
-    links = model.align(
+    links = itg_model.align(
       aligner,
       text.source,
       text.target,

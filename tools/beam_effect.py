@@ -29,8 +29,8 @@ from jaxmt.experiment.stages import (
   theta,
   tune,
 )
-from jaxmt.report import tables
-from jaxmt.train import beam_diagnosis, methods
+from jaxmt.report import text_tables
+from jaxmt.train import beam_diagnosis, theta_methods
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "the experiment")
 _BEAMS = flags.DEFINE_list("beams", ["3", "10", "30"], "values of k")
@@ -70,12 +70,12 @@ def main(argv: list[str]) -> None:
       iterations=1,
       diagnose=1,
     )
-    learned = methods.train(made, bitext, config)
+    learned = theta_methods.train(made, bitext, config)
     rows.append(_row(counts, beam, weight, learned.history[0]))
     if _JSON.value:
       print(json.dumps({**rows[-1], "record": learned.history[0]}), flush=True)
   if not _JSON.value:
-    print(tables.text(rows))
+    print(text_tables.text(rows))
 
 
 def _corpus(base: experiment.ExperimentConfig) -> corpus.Corpus:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.report import tables
+from jaxmt.report import text_tables
 from jaxmt.runtime import program
 
 POSITIONAL = "benchmark name"
@@ -66,7 +66,7 @@ def main(argv: list[str]) -> None:
     machine = {"cores": os.cpu_count(), "python": platform.python_version()}
     print(json.dumps({"bench": argv[1], "machine": machine, "rows": rows}))
   else:
-    print(tables.text(rows))
+    print(text_tables.text(rows))
 
 
 if __name__ == "__main__":

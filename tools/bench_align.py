@@ -17,7 +17,7 @@ import time
 import bench
 import bench_itg
 
-from jaxmt.align import aligner, em, link_scores, registry, symmetrize
+from jaxmt.align import aligner, em, link_scores, named_aligners, symmetrize
 from jaxmt.corpora import synthetic
 from jaxmt.runtime import parallel
 from jaxmt.text import files, links, vocabulary
@@ -42,14 +42,14 @@ def run() -> list[dict]:
       rows += _peer("multi30k-de-en", base, expected)
       rows += [
         _row("multi30k-de-en", model, base, peer=expected, gold=None)
-        for model in registry.names()
+        for model in named_aligners.names()
       ]
     train = synthetic.generate(synthetic.SyntheticConfig(tune=0, test=0)).train
     _write(base, train.source, train.references[0])
     gold = links.parse_links(train.links[0])
     rows += [
       _row("embedded", model, base, peer=None, gold=gold)
-      for model in registry.names()
+      for model in named_aligners.names()
     ]
   return rows + bench_itg.run()
 
@@ -67,7 +67,7 @@ def _row(
   peer: Ragged | None,
   gold: Ragged | None,
 ) -> dict:
-  settings = registry.default_config(model)
+  settings = named_aligners.default_config(model)
   start = time.perf_counter()
   found = _align(base, settings)
   first = time.perf_counter() - start
@@ -81,7 +81,7 @@ def _row(
     "corpus": corpus,
     "model": model,
     "pairs": len(found),
-    "iterations": registry.total_passes(settings),
+    "iterations": named_aligners.total_passes(settings),
     "compile_s": first - warm,
     "warm_s": warm,
     "cpu_s": processor,

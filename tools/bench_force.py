@@ -22,9 +22,9 @@ from jaxmt.decode.forced import reachability
 from jaxmt.grammar import estimate, native
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.table import Kind, RuleTable
-from jaxmt.lm import estimate as lm_estimate
+from jaxmt.lm import kneser_ney as lm_estimate
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm import text as lm_text
+from jaxmt.lm import word_ids as lm_text
 from jaxmt.text import files, kernels, ragged
 
 _PAIRS = 5000

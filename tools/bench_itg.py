@@ -14,8 +14,8 @@ from collections.abc import Callable
 import bench
 import numpy as np
 
-from jaxmt.align.itg import evidence, model, pruning
-from jaxmt.align.neural import aligner
+from jaxmt.align.itg import evidence, itg_model, pruning
+from jaxmt.align.neural import neural_hmm
 from jaxmt.corpora import synthetic
 from jaxmt.models.fitting import FitOptions
 from jaxmt.text import ragged, vocabulary
@@ -32,24 +32,24 @@ def run() -> list[dict]:
   learnt = evidence.learn(source, target)
   rows = []
   for kind in ("w", "hp"):
-    made = model.ItgModel(
+    made = itg_model.ItgModel(
       evidence=learnt,
       pruner=pruning.pruner("dpdi"),
-      rules=model.collect_rules(learnt, source, target, kind, blocks=True),
-      weights=model.start_weights(),
+      rules=itg_model.collect_rules(learnt, source, target, kind, blocks=True),
+      weights=itg_model.start_weights(),
     )
-    align = lambda made=made: model.align(made, source, target)
+    align = lambda made=made: itg_model.align(made, source, target)
     rows.append(_timed(f"itg {kind}, beam 10", align))
-  config = aligner.NeuralConfig(
+  config = neural_hmm.NeuralConfig(
     fit=FitOptions(epochs=1, batch=512, rate=0.003),
     jump_fit=FitOptions(epochs=1, batch=32, rate=0.03),
   )
-  train = lambda: aligner.train_direction(
+  train = lambda: neural_hmm.train_direction(
     target, source, _reversed(learnt.links), config
   )
   rows.append(_timed("neural, one epoch", train))
   direction = train()
-  link = lambda: aligner.link(direction, target, source, config)
+  link = lambda: neural_hmm.link(direction, target, source, config)
   rows.append(_timed("neural, links", link))
   return rows
 

@@ -37,7 +37,7 @@ from jaxmt.train.violation import (
   minibatch,
   partial_derivations,
 )
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.tune import kbest_decoder
 
 _WORDS = 12

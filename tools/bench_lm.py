@@ -22,10 +22,10 @@ from jaxmt.lm import (
   arpa_read,
   arpa_write,
   automaton,
-  estimate,
-  model,
+  kneser_ney,
+  ngram_model,
   tables,
-  text,
+  word_ids,
 )
 from jaxmt.text import files, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -82,10 +82,10 @@ def _warm(
   return max(first - best, 0.0), best
 
 
-def _estimate(path: str, order: int) -> model.NgramModel:
-  sentences, words = text.encode_corpus(files.read_lines(path))
-  config = estimate.EstimateConfig(order=order, fallback=estimate.FALLBACK)
-  return estimate.estimate(sentences, words, config)
+def _estimate(path: str, order: int) -> ngram_model.NgramModel:
+  sentences, words = word_ids.encode_corpus(files.read_lines(path))
+  config = kneser_ney.EstimateConfig(order=order, fallback=kneser_ney.FALLBACK)
+  return kneser_ney.estimate(sentences, words, config)
 
 
 def _files(corpus: str, path: str, folder: str, order: int) -> list[dict]:
@@ -141,7 +141,7 @@ def _amount(text: str) -> int:
 
 
 def _queries(
-  corpus: str, made: model.NgramModel, lines: list[str]
+  corpus: str, made: ngram_model.NgramModel, lines: list[str]
 ) -> list[dict]:
   """Queries of the automaton, on the device and on the host."""
   table = tables.build_tables(made)
@@ -209,7 +209,7 @@ def _words(sentences: Ragged, types: int) -> dict[str, np.ndarray]:
 
 
 def _kenlm(
-  corpus: str, folder: str, made: model.NgramModel, lines: list[str]
+  corpus: str, folder: str, made: ngram_model.NgramModel, lines: list[str]
 ) -> list[dict]:
   """The same text through the kenlm module, if there is one."""
   try:

@@ -15,7 +15,7 @@ from typing import Any
 import bench
 import numpy as np
 
-from jaxmt.metrics import base, registry, text
+from jaxmt.metrics import base, encoded_text, named_metrics
 from jaxmt.text import files
 
 _REPEAT = 5
@@ -81,14 +81,16 @@ def _measure(function: Callable[[], Any]) -> tuple[float, float]:
 
 
 def _tokenizer(name: str) -> Callable:
-  return text.tercom_tokenized if name == "ter" else text.tokenized
+  return (
+    encoded_text.tercom_tokenized if name == "ter" else encoded_text.tokenized
+  )
 
 
 def _rows(metric: base.Metric, corpus: tuple) -> list[dict]:
   """Measures one metric, and sacreBLEU's if it has it."""
   name, lines, sentence, references = corpus
   tokenizer = _tokenizer(metric.name)
-  known = text.encode_references(
+  known = encoded_text.encode_references(
     [[line] for line in references], unit=metric.unit, tokenizer=tokenizer
   )
   prepared = metric.prepare(known.references)
@@ -143,5 +145,5 @@ def run() -> list[dict]:
   corpus = _corpus()
   names = ("bleu+1", "ter", "nist", "wer", "per", "gtm", "chrf", "chrf++")
   return [
-    row for name in names for row in _rows(registry.METRICS[name], corpus)
+    row for name in names for row in _rows(named_metrics.METRICS[name], corpus)
   ]

@@ -24,7 +24,7 @@ from jaxmt.decode import derivation, loading, translation_forest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder
+from jaxmt.decode.phrase import phrase_decoder
 from jaxmt.text import kernels as cores
 
 _CORPUS, _LM = "moses-multi30k-de-en", "cdec-multi30k-de-en"
@@ -65,7 +65,9 @@ def _measure(model, source, *, beam, pop, threads, repeat=3, kernel=None):
 
   def run() -> np.ndarray:
     scores = np.zeros(len(source))
-    for parts in decoder.decode(model, source, config=config, kernel=kernel):
+    for parts in phrase_decoder.decode(
+      model, source, config=config, kernel=kernel
+    ):
       for part in parts:
         scores[part.rows] = _read(model, part)
     return scores
@@ -92,18 +94,18 @@ def _measure(model, source, *, beam, pop, threads, repeat=3, kernel=None):
 def _shares(model, source, *, beam: int, pop: int) -> dict:
   """Where the CPU time of one thread goes, ms a sentence."""
   config = DecodeConfig(search=search.make_config(beam=beam, pop=pop))
-  sizes = decoder.stack_config(model, config)
+  sizes = phrase_decoder.stack_config(model, config)
   spent = np.full((3, 3), np.inf)
   for trial in range(3):
     spent[trial] = 0.0
-    for rows in decoder.make_batches(source.ids.lengths):
+    for rows in phrase_decoder.make_batches(source.ids.lengths):
       part = models.select_source(source, rows)
       clock = [time.process_time()]
-      chart = decoder.build_chart(model, part)
+      chart = phrase_decoder.build_chart(model, part)
       clock.append(time.process_time())
-      beams = decoder.run_kernel(model, part, chart, config=sizes)
+      beams = phrase_decoder.run_kernel(model, part, chart, config=sizes)
       clock.append(time.process_time())
-      result = decoder.PhraseResult(
+      result = phrase_decoder.PhraseResult(
         rows=rows, source=part, chart=chart, beams=beams, arity=model.arity
       )
       _read(model, result)

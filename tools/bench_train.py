@@ -26,8 +26,13 @@ from jaxmt.experiment.stages.theta import training_model
 from jaxmt.grammar import estimate
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import files, ragged
-from jaxmt.train import edge_selection, methods, shard_counting, theta
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import (
+  edge_selection,
+  shard_counting,
+  theta_features,
+  theta_methods,
+)
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.training import Resources, RunOptions
 from jaxmt.tune import kbest_decoder as tune_decoding
 
@@ -123,7 +128,7 @@ def _world(corpus, links, kind):
 def _measure(name, kind, model, bitext, config, groups) -> dict:
   resources = Resources(runner=Runner(workers=2), clock=time.perf_counter)
   options = RunOptions(resources=resources, groups=groups)
-  learn = lambda: methods.train(model, bitext, config, options=options)
+  learn = lambda: theta_methods.train(model, bitext, config, options=options)
   start = time.perf_counter()
   learn()
   first = time.perf_counter() - start
@@ -131,7 +136,9 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
   learned = learn()
   busy = time.process_time() - cpu
   start = time.perf_counter()
-  theta.with_theta(model, theta.theta_of(learned.counts, groups, config))
+  theta_features.with_theta(
+    model, theta_features.theta_of(learned.counts, groups, config)
+  )
   estimation = time.perf_counter() - start
   record = learned.history[0]
   words = float(bitext.source.ids.lengths.mean())
@@ -154,12 +161,12 @@ def _measure(name, kind, model, bitext, config, groups) -> dict:
 
 def _breakdown(model, bitext, config) -> dict:
   """Milliseconds per sentence of each step, one thread."""
-  model = theta.scaled(model, config.scale)
+  model = theta_features.scaled(model, config.scale)
   work = shard_counting.CountingWork(
     model=model,
     bitext=bitext,
     config=config,
-    method=methods.find(config.method),
+    method=theta_methods.find(config.method),
     search=shard_counting.search_config(config),
   )
   shards = shard_counting.make_shards(

@@ -17,7 +17,7 @@ from absl import flags
 
 from jaxmt.errors import InputError
 from jaxmt.experiment import study
-from jaxmt.report import layouts, page, plots, tables
+from jaxmt.report import layouts, page, plots, text_tables
 from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"
@@ -74,8 +74,8 @@ def main(argv: list[str]) -> None:
     if picture is not None:
       with files.atomic_writer(str(path)) as out:
         out.write(picture)
-    print(f"{title}: {path}\n{tables.text(rows)}\n")
-    parts = [tables.as_html(rows)]
+    print(f"{title}: {path}\n{text_tables.text(rows)}\n")
+    parts = [text_tables.as_html(rows)]
     if picture is not None:
       parts.insert(0, page.image(picture, title))
     sections.append(page.section(title, *parts))

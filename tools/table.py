@@ -33,7 +33,7 @@ from absl import flags
 from jaxmt.errors import InputError
 from jaxmt.experiment import study
 from jaxmt.metrics import evaluation, significance
-from jaxmt.report import html, layouts, page, tables
+from jaxmt.report import html, layouts, page, text_tables
 from jaxmt.text import files
 
 POSITIONAL = "the study's workdir"
@@ -225,7 +225,9 @@ def main(argv: list[str]) -> None:
   else:
     rows = [row(o, baseline(o), names) for o in shown]
   legend += study.progress(about, found)
-  print(tables.markdown(rows) if _MARKDOWN.value else tables.text(rows))
+  print(
+    text_tables.markdown(rows) if _MARKDOWN.value else text_tables.text(rows)
+  )
   print(f"\n{legend}")
   files.write_text(
     str(workdir / "table.html"), _page(about, rows, shown, names[0], legend)
@@ -259,7 +261,7 @@ def _page(about, rows, found, metric: str, legend: str) -> str:
     page.section(
       "Results",
       page.paragraph(about["note"]),
-      tables.as_html(rows),
+      text_tables.as_html(rows),
       page.paragraph(legend),
     ),
     *_figures(about, found, metric),

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     emissions,
   )
   from jaxmt.align.em import Alignment, align
-  from jaxmt.align.lexicon import LexicalTable
+  from jaxmt.align.lexical_table import LexicalTable
   from jaxmt.align.link_scores import LinkScores, score_links
   from jaxmt.align.model1 import independent_posteriors, independent_viterbi
-  from jaxmt.align.registry import default_config, find, names, register
+  from jaxmt.align.named_aligners import default_config, find, names, register
 
 __all__ = (
   "AlignConfig",
@@ -46,11 +46,11 @@ __all__ = (
 )
 
 _MODULES = (
-  "lexicon",
+  "lexical_table",
   "link_scores",
   "aligner",
   "model1",
-  "registry",
+  "named_aligners",
   "em",
 )
 

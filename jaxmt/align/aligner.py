@@ -46,7 +46,7 @@ GRADIENTS = ("fast_align", "exact")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AlignConfig:
-  """How to align; `registry.default_config` gives a model its usual values.
+  """How to align; `named_aligners.default_config` has the usual values.
 
   Attributes:
     model: name of a registered aligner.

@@ -17,7 +17,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.align import cooccurrence, device_corpus, registry, translation_table
+from jaxmt.align import (
+  cooccurrence,
+  device_corpus,
+  named_aligners,
+  translation_table,
+)
 from jaxmt.align.aligner import (
   AlignConfig,
   Aligner,
@@ -85,7 +90,7 @@ def align(
   Args:
     source: word ids per line.
     target: word ids per line, the same number of lines.
-    config: the model and its settings, see `registry.default_config`.
+    config: the model and its settings, see `named_aligners.default_config`.
     mesh: devices to use; None for all.
     directions: which of `DIRECTIONS` to learn.
     report: called after every pass.
@@ -97,7 +102,7 @@ def align(
   )
   parameters = {side: _start(data, side) for side in directions}
   history, links = [], {}
-  for aligner, steps, passes in registry.stages(config):
+  for aligner, steps, passes in named_aligners.stages(config):
     for side in directions:
       own = aligner.initialise(data.sizes[side], config)
       parameters[side] = dataclasses.replace(

@@ -1,11 +1,12 @@
-"""How well predicted links agree with gold links: see `jaxmt.metrics.links`.
+"""How well predicted links agree with gold links.
 
-Counts are additive over sentences; ratios are taken once.
+Counts are additive over sentences; ratios are taken once. The formulas are in
+`jaxmt.metrics.link_accuracy`.
 """
 
 import dataclasses
 
-from jaxmt.metrics import links
+from jaxmt.metrics import link_accuracy
 from jaxmt.text.ragged import Ragged
 
 
@@ -63,7 +64,7 @@ def score_links(
     possible: further gold links, N rows, with the sure ones or without; None
       if all gold links are sure.
   """
-  counts = links.statistics(predicted, sure, possible).sum(0)
+  counts = link_accuracy.statistics(predicted, sure, possible).sum(0)
   return LinkScores(
     predicted=int(counts[0]),
     sure=int(counts[1]),

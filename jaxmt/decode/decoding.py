@@ -14,7 +14,7 @@ from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
 
 if TYPE_CHECKING:
-  from jaxmt.decode.phrase.decoder import PhraseResult
+  from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 
 _ROOM = 1 << 29  # bytes of patterns that are kept
 
@@ -29,9 +29,9 @@ def search_of(model: Model) -> tuple[Callable[..., Any], Callable[..., Forest]]:
   """
   if model.order is None:
     return chart_decoder.decode, beam_forest.extract
-  from jaxmt.decode.phrase import decoder, stack_forest
+  from jaxmt.decode.phrase import phrase_decoder, stack_forest
 
-  return decoder.decode, stack_forest.extract
+  return phrase_decoder.decode, stack_forest.extract
 
 
 def prepared(

@@ -3,8 +3,8 @@
 The score of a derivation is `Σ_i λ_i φ_i`: rule features summed over its rules,
 the number of words and of unknown words, and stateful features: the language
 model, sites filled by their own or by another label, and any that are added
-(see `features.base`). `features.weights.Units` says in which units features are
-measured, so that weights tuned with another toolkit carry over.
+(see `features.stateful`). `features.weights.Units` says in which units features
+are measured, so that weights tuned with another toolkit carry over.
 """
 
 import dataclasses
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from jaxmt.decode.phrase.markup import Marks, select_marks
-from jaxmt.features import base as feature_base
 from jaxmt.features import (
   feature_keys,
   frequent_events,
@@ -24,17 +23,18 @@ from jaxmt.features import (
   rule_templates,
   string_templates,
 )
-from jaxmt.features.base import (
-  LabelMatch,
-  RuleColumns,
-  RuleSides,
-  StatefulFeature,
-)
+from jaxmt.features import stateful as feature_base
 from jaxmt.features.feature_keys import KeyedWeights
 from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.local_features import LocalFeature
 from jaxmt.features.phrase_order import PhraseOrder, order_scores
 from jaxmt.features.rule_templates import RuleTemplates, TemplateConfig
+from jaxmt.features.stateful import (
+  LabelMatch,
+  RuleColumns,
+  RuleSides,
+  StatefulFeature,
+)
 from jaxmt.features.weights import DIALECTS, Units
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.match import applications

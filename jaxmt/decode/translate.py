@@ -228,7 +228,9 @@ def _exact_phrases(
   model: Model, source: Source, pieces: Pieces, limit: int, derivations: str
 ) -> list[Translation | None]:
   """The same of a phrase-based model; `limit` counts candidates of a stack."""
-  from jaxmt.decode.phrase import decoder as phrase_decoder  # seldom needed
+  from jaxmt.decode.phrase import (
+    phrase_decoder as phrase_decoder,  # seldom needed
+  )
 
   out: list[Translation | None] = []
   for row in range(len(source)):

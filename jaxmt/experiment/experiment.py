@@ -39,16 +39,17 @@ from jaxmt.experiment.stages import (
   gloss,
   grammar,
   lm,
-  mixing,
+  mix_theta,
   system,
 )
+from jaxmt.experiment.stages import dependency_trees as tree_stages
 from jaxmt.experiment.stages import inspect as inspect_stage
 from jaxmt.experiment.stages import learn as learning
 from jaxmt.experiment.stages import theta as theta_stage
-from jaxmt.experiment.stages import trees as tree_stages
 from jaxmt.experiment.stages import tune as tuning
 from jaxmt.experiment.stages.align import AlignStageConfig
 from jaxmt.experiment.stages.corpus import Corpus, FilesConfig
+from jaxmt.experiment.stages.dependency_trees import TreesConfig
 from jaxmt.experiment.stages.evaluate import EvaluateConfig
 from jaxmt.experiment.stages.grammar import GrammarStageConfig
 from jaxmt.experiment.stages.inspect import (
@@ -58,16 +59,15 @@ from jaxmt.experiment.stages.inspect import (
 )
 from jaxmt.experiment.stages.learn import LearningConfig
 from jaxmt.experiment.stages.lm import LmStageConfig
-from jaxmt.experiment.stages.mixing import MixConfig
+from jaxmt.experiment.stages.mix_theta import MixConfig
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta, ThetaStageConfig
-from jaxmt.experiment.stages.trees import TreesConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig, TuningConfig
 from jaxmt.features import frequent_events
-from jaxmt.runtime import checkpoint, provenance
-from jaxmt.train.config import ThetaConfig
-from jaxmt.train.violation import config as learn_config
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.runtime import checkpoint, code_versions
+from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.violation import learn_config as learn_config
+from jaxmt.train.violation.learn_config import LearnConfig
 
 GLOSS = "gloss"
 # Settings that follow from others; config files do not have them.
@@ -256,7 +256,7 @@ def version(config: ExperimentConfig) -> str:
     paths += corpus.input_paths(config.data.files).values()
   parts = {
     "config": config_lib.plain(config, essential=True),
-    "code": provenance.function_version(run),
+    "code": code_versions.function_version(run),
     "files": {path: _content(path) for path in paths},
   }
   return hashlib.sha256(config_lib.to_json(parts).encode()).hexdigest()
@@ -601,7 +601,7 @@ def _mixed(
   """Mixes the θ of the last epoch with the grammar's own."""
   return run.stage(
     f"mix-{label}",
-    mixing.mix,
+    mix_theta.mix,
     config=MixConfig(weight=config.interpolation),
     grammar=shared["grammar"],
     learned=learned,

@@ -12,7 +12,7 @@ from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import report_page
 from jaxmt.experiment.outcome import Outcome, SystemArtefacts
 from jaxmt.experiment.pipeline import Run
-from jaxmt.report import layouts, tables
+from jaxmt.report import layouts, text_tables
 from jaxmt.text import files
 
 # Of what tuning or learning of weights measures, what studies may show.
@@ -58,7 +58,9 @@ def publish(run: Run, outcome: Outcome) -> str:
     )
     if rows
   ]
-  return "\n\n".join(f"{title}\n\n{tables.text(rows)}" for title, rows in parts)
+  return "\n\n".join(
+    f"{title}\n\n{text_tables.text(rows)}" for title, rows in parts
+  )
 
 
 def results(outcome: Outcome) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.parse import evaluation, induction
+from jaxmt.parse import attachment_scores, induction
 from jaxmt.parse.induction import InductionConfig
 from jaxmt.text import files, treebank
 
@@ -96,7 +96,9 @@ def execute(
       raise InputError(
         str(error), path=f"{data}/{language}.train.gz"
       ) from error
-    scores = evaluation.attachment(banks[1], induction.parse(parser, banks[1]))
+    scores = attachment_scores.attachment(
+      banks[1], induction.parse(parser, banks[1])
+    )
     result = {
       "settings": settings,
       "log_likelihood": history[-1] if history else 0.0,

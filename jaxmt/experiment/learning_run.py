@@ -16,15 +16,15 @@ from jaxmt.decode.forced.reachability import Reachability
 from jaxmt.decode.model import Model
 from jaxmt.errors import InputError
 from jaxmt.grammar.provenance import Provenance
-from jaxmt.report import page, plots, tables
+from jaxmt.report import page, plots, text_tables
 from jaxmt.runtime import progress
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.text import files
 from jaxmt.text.ragged import Ragged
 from jaxmt.train.training import Resources
 from jaxmt.train.violation import forced_forests, learner
-from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.development import Development
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.train.violation.learner import LearnedWeights, LearningSetting
 
 # Names of columns and of what the learner's records call them.
@@ -215,9 +215,9 @@ def report(
     for record in history
   ]
   sections = [
-    page.section("Epochs", tables.as_html(rows), *curves({"": history})),
+    page.section("Epochs", text_tables.as_html(rows), *curves({"": history})),
     page.section(
-      "Reachability", tables.as_html([*reached.rows, reached.overall])
+      "Reachability", text_tables.as_html([*reached.rows, reached.overall])
     ),
     page.section(
       "Settings",

@@ -127,7 +127,7 @@ def _empty_lm() -> Any:
   import numpy as np
 
   from jaxmt.lm import tables
-  from jaxmt.lm.model import Level, NgramModel
+  from jaxmt.lm.ngram_model import Level, NgramModel
 
   words = ("<unk>", "<s>", "</s>")
   zeros = np.zeros(len(words), np.int32)

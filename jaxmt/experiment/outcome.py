@@ -7,17 +7,17 @@ from typing import Any
 from jaxmt.experiment.pipeline import Artefact
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus, Description, Translations
+from jaxmt.experiment.stages.dependency_trees import (
+  ParsedCorpus,
+  PhraseDependencies,
+  TreeTranslations,
+)
 from jaxmt.experiment.stages.evaluate import Scores
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.inspect import Inspection
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta
-from jaxmt.experiment.stages.trees import (
-  ParsedCorpus,
-  PhraseDependencies,
-  TreeTranslations,
-)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from typing import Any, Generic, TypeVar, cast
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import record
-from jaxmt.runtime import checkpoint, peak_memory, progress, provenance
+from jaxmt.runtime import checkpoint, code_versions, peak_memory, progress
 from jaxmt.runtime.crew import Crew
 from jaxmt.text import files
 
@@ -230,7 +230,7 @@ class Run:
     """What `take_part` needs to know of a stage."""
     return {
       "stage": call.name,
-      "code": provenance.function_version(call.function),
+      "code": code_versions.function_version(call.function),
       "config": config_lib.plain(call.config),
       "inputs": {
         parameter: self._folders[value.key]
@@ -285,7 +285,7 @@ def _arguments(call: _Call) -> dict[str, Any]:
 def _key(name, function, config, inputs) -> str:
   parts = {
     "name": name,
-    "code": provenance.function_version(function),
+    "code": code_versions.function_version(function),
     "config": config_lib.plain(config, essential=True),
     "inputs": {parameter: value.key for parameter, value in inputs.items()},
   }
@@ -313,7 +313,7 @@ def take_part(
     InputError: if the leader runs other code.
   """
   for task in crew.tasks():
-    if task["code"] != provenance.function_version(function):
+    if task["code"] != code_versions.function_version(function):
       raise InputError("process 0 runs another version of the code")
     values = {
       parameter: checkpoint.read(pathlib.Path(folder))[0]
@@ -366,8 +366,8 @@ def open_run(
       "argv": sys.argv,
       "config": config_lib.plain(config),
       "version": version,
-      "code": provenance.commit(),
-      "versions": provenance.versions(),
+      "code": code_versions.commit(),
+      "versions": code_versions.versions(),
       "started": _now(),
     }
     run.write_json("run.json", {**about, "status": "running"})

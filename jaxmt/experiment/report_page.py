@@ -17,10 +17,10 @@ from jaxmt.experiment import systems as system_names
 from jaxmt.experiment.outcome import Outcome
 from jaxmt.experiment.stages.inspect import Inspection, sentence_scores
 from jaxmt.inspection import phrase_tree_views
-from jaxmt.metrics import registry
+from jaxmt.metrics import named_metrics
 from jaxmt.report import blocks, html, page
 from jaxmt.report.views import AlignmentView
-from jaxmt.runtime import provenance
+from jaxmt.runtime import code_versions
 from jaxmt.text import links as links_lib
 from jaxmt.train import beam_diagnosis
 
@@ -46,7 +46,7 @@ def make_page(
   views: dict[str, Any] = {"charts": [], "features": [], "weights": []}
   if outcome.inspection is not None:
     views = _inspected(outcome.inspection.value, index, outcome, parts)
-  commit = provenance.commit()["commit"] or "unknown"
+  commit = code_versions.commit()["commit"] or "unknown"
   data = {
     "workdir": workdir,
     "chunk": _CHUNK,
@@ -281,7 +281,7 @@ def _scores(outcome: Outcome) -> dict[str, Any]:
   test = outcome.scores["test"].value
   metrics = []
   for name in outcome.config.evaluate.metrics:
-    kind = registry.find(name)
+    kind = named_metrics.find(name)
     label = {"bleu": "BLEU", "ter": "TER", "chrf": "chrF"}.get(name, name)
     metrics.append(
       {"name": name, "label": label, "higher": kind.higher_is_better}

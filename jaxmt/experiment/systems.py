@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jaxmt.errors import InputError
-from jaxmt.train import config as train_config
-from jaxmt.train import methods
-from jaxmt.train.config import ThetaConfig
-from jaxmt.train.violation import config as learn_config
+from jaxmt.train import theta_config as train_config
+from jaxmt.train import theta_methods
+from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.violation import learn_config as learn_config
 
 PRIMARY = "primary"
 RETUNED = "retuned"
@@ -74,7 +74,7 @@ def check(names: Sequence[str], theta: ThetaConfig) -> None:
 
 def trained(name: str) -> bool:
   """Returns whether a system has a θ of its own."""
-  return methods.find(SYSTEMS[name]["method"]).needs_text
+  return theta_methods.find(SYSTEMS[name]["method"]).needs_text
 
 
 def theta_config(name: str, shared: ThetaConfig) -> ThetaConfig:

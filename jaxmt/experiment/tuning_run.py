@@ -16,8 +16,8 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.features import weights as weight_files
-from jaxmt.metrics import text
-from jaxmt.report import page, plots, tables
+from jaxmt.metrics import encoded_text
+from jaxmt.report import page, plots, text_tables
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
 from jaxmt.tune import loop, methods
@@ -54,7 +54,7 @@ class TuningSetting:
   """
 
   decode: Decode
-  references: text.ReferenceLines
+  references: encoded_text.ReferenceLines
   method: Method
   start: Mapping[str, float]
   loop: LoopConfig
@@ -250,7 +250,9 @@ def report(setting: TuningSetting, tuned: TunedWeights) -> str:
   shown = [
     {name: row.get(key) for name, key in COLUMNS.items()} for row in tuned.rows
   ]
-  sections = [page.section("Rounds", tables.as_html(shown), *_plots(tuned))]
+  sections = [
+    page.section("Rounds", text_tables.as_html(shown), *_plots(tuned))
+  ]
   names = list(tuned.best.best_weights)
   dense = [name for name in names if ":" not in name]
   weights = [
@@ -263,7 +265,7 @@ def report(setting: TuningSetting, tuned: TunedWeights) -> str:
   ]
   note = f"{len(names) - len(dense)} sparse weights are not shown."
   sections.append(
-    page.section("Weights", page.paragraph(note), tables.as_html(weights))
+    page.section("Weights", page.paragraph(note), text_tables.as_html(weights))
   )
   config = json.dumps(
     {

@@ -7,9 +7,9 @@
 
 Static features are in `jaxmt.grammar.extract.static_features`, those of
 sentences and applications in `local_features`: a record with a function, made
-known by `register`. Stateful features are in `base`, with the language model
-and the labels as instances. The modules begin with the shortest examples;
-`tests/extending_test.py` has whole ones.
+known by `register`. The contract of stateful features is in `stateful`; the
+language model and the labels are instances. The modules begin with the shortest
+examples; `tests/extending_test.py` has whole ones.
 
 Static features are chosen when a grammar is extracted. Features of sentences
 and applications are chosen by `--templates` in tuning, and in decoding by the
@@ -21,7 +21,7 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  "base",
+  "stateful",
   "feature_keys",
   "language_model",
   "local_features",

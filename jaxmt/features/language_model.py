@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmt.features.base import RuleInputs, RuleSides, StringFeature, Values
+from jaxmt.features.stateful import RuleInputs, RuleSides, StringFeature, Values
 from jaxmt.lm import automaton
 from jaxmt.lm import tables as lm_tables
 from jaxmt.lm.automaton import NgramAutomaton, advance, find_arc

@@ -23,7 +23,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.features.base import RuleInputs, RuleSides, StatefulFeature, Values
+from jaxmt.features.stateful import (
+  RuleInputs,
+  RuleSides,
+  StatefulFeature,
+  Values,
+)
 from jaxmt.grammar.table import X
 from jaxmt.text import array_folder, vocabulary
 from jaxmt.text.vocabulary import SPECIALS, UNK, Vocabulary

@@ -33,10 +33,15 @@ from jaxmt.features import (
   maxent_reordering,
   sentence_models,
 )
-from jaxmt.features.base import RuleInputs, RuleSides, StatefulFeature, Values
 from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import MaxEntReordering, ReorderingModel
+from jaxmt.features.stateful import (
+  RuleInputs,
+  RuleSides,
+  StatefulFeature,
+  Values,
+)
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.lm.tables import Tables

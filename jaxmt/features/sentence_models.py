@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.features.base import StatefulFeature
 from jaxmt.features.local_features import SentenceFeature
 from jaxmt.features.maxent_reordering import ReorderingModel
+from jaxmt.features.stateful import StatefulFeature
 from jaxmt.grammar.table import RuleTable
 from jaxmt.lm.tables import Tables
 from jaxmt.text import array_folder

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.align.lexicon import NULL, LexicalTable
+from jaxmt.align.lexical_table import NULL, LexicalTable
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 

@@ -16,7 +16,7 @@ from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.phrase import chains
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.report.views import CellView, ChartView, LatticeView
 from jaxmt.train.explain import Ranks

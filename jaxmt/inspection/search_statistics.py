@@ -10,7 +10,7 @@ from jaxmt.decode.chart import search_report
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.derivation import Derivations
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.grammar.match.matching import ORDINARY
 from jaxmt.inspection import derivation_views, phrase_views
 from jaxmt.inspection.derivation_views import ComparedModels

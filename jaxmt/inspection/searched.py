@@ -16,8 +16,8 @@ from jaxmt.decode.model import Model, Source
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.inspection import phrase_views
 from jaxmt.inspection.derivation_views import ComparedModels
-from jaxmt.metrics import registry
-from jaxmt.metrics import text as metric_text
+from jaxmt.metrics import encoded_text as metric_text
+from jaxmt.metrics import named_metrics
 from jaxmt.text import kernels
 from jaxmt.train import explain
 
@@ -152,7 +152,7 @@ def costs(
   lists: CandidateLists, references: Sequence[Sequence[str]]
 ) -> np.ndarray:
   """Returns 1 - BLEU+1 of each candidate, float64 `[N]`."""
-  kind = registry.find("bleu+1")
+  kind = named_metrics.find("bleu+1")
   known = metric_text.encode_references(references, unit=kind.unit)
   statistics = kind.statistics(
     kind.prepare(known.references), known.encode(lists.lines), lists.sentence

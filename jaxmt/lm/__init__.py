@@ -7,7 +7,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "arpa_read",
   "arpa_write",
   "automaton",
-  "estimate",
-  "model",
+  "kneser_ney",
+  "ngram_model",
   "tables",
 )

@@ -20,8 +20,8 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.lm import arpa_parse
-from jaxmt.lm import model as model_lib
-from jaxmt.lm.model import Level, NgramModel
+from jaxmt.lm import ngram_model as model_lib
+from jaxmt.lm.ngram_model import Level, NgramModel
 from jaxmt.text import files, scan
 
 _COUNT = re.compile(r"ngram\s+([0-9]{1,3})\s*=\s*([0-9]{1,15})\s*$")

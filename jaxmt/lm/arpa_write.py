@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jaxmt.lm.model import NgramModel
+from jaxmt.lm.ngram_model import NgramModel
 from jaxmt.text import files
 from jaxmt.text.kernels import grown, njit
 

@@ -11,8 +11,8 @@ import dataclasses
 
 import numpy as np
 
-from jaxmt.lm import model as model_lib
-from jaxmt.lm.model import Level, NgramModel
+from jaxmt.lm import ngram_model as model_lib
+from jaxmt.lm.ngram_model import Level, NgramModel
 
 
 def close(model: NgramModel) -> NgramModel:

@@ -35,8 +35,8 @@ import numpy as np
 
 from jaxmt.errors import InputError
 from jaxmt.lm import double_array, suffix_closure
-from jaxmt.lm import model as model_lib
-from jaxmt.lm.model import NgramModel
+from jaxmt.lm import ngram_model as model_lib
+from jaxmt.lm.ngram_model import NgramModel
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 

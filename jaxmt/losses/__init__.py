@@ -4,8 +4,8 @@ The last axis of every array is the candidates of one sentence (K), all axes
 before it are sentences. Scores are natural-log model scores, costs are
 sentence-level errors (lower is better), the mask says which candidates exist.
 `sum / weight` is the loss of the survey's formula; both parts add up over
-shards, so divide once, after the last sum. `forest` has the same losses over
-all derivations of packed forests.
+shards, so divide once, after the last sum. `forest_losses` has the same losses
+over all derivations of packed forests.
 """
 
 from jaxmt import lazy
@@ -16,7 +16,7 @@ _FUNCTIONS = {
   "ramp": ("soft_ramp", "hybrid_ramp"),
   "ranking": ("cross_entropy_ranking", "mean_squared_error"),
 }
-_MODULES = (*_FUNCTIONS, "corpus", "forest", "registry")
+_MODULES = (*_FUNCTIONS, "expected_bleu", "forest_losses", "registry")
 
 __all__, __getattr__, __dir__ = lazy.names_of(
   __name__,

@@ -1,5 +1,5 @@
-from jaxmt.losses import corpus as corpus
-from jaxmt.losses import forest as forest
+from jaxmt.losses import expected_bleu as expected_bleu
+from jaxmt.losses import forest_losses as forest_losses
 from jaxmt.losses import likelihood as likelihood
 from jaxmt.losses import margin as margin
 from jaxmt.losses import ramp as ramp

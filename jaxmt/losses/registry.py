@@ -41,8 +41,8 @@ class Loss:
       `[..., K, 9]`, instead of costs, and the sum is a vector.
     finish: `(sum, weight) -> loss` over all sentences; None: `sum / weight`.
     forest: the same loss over all derivations of packed forests, `(packed,
-      scores, costs, **settings) -> (sum, weight)`, see `jaxmt.losses.forest`;
-      or None.
+      scores, costs, **settings) -> (sum, weight)`, see
+      `jaxmt.losses.forest_losses`; or None.
   """
 
   name: str
@@ -91,9 +91,16 @@ def find(name: str) -> Loss:
 
 
 def _modules() -> dict[str, types.ModuleType]:
-  from jaxmt.losses import corpus, forest, likelihood, margin, ramp, ranking
+  from jaxmt.losses import (
+    expected_bleu,
+    forest_losses,
+    likelihood,
+    margin,
+    ramp,
+    ranking,
+  )
 
-  modules = (corpus, forest, likelihood, margin, ramp, ranking)
+  modules = (expected_bleu, forest_losses, likelihood, margin, ramp, ranking)
   return {module.__name__.rpartition(".")[2]: module for module in modules}
 
 

@@ -14,7 +14,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "linear_bleu",
   "meteor",
   "nist",
-  "registry",
+  "named_metrics",
   "significance",
   "ter",
   "weighted",

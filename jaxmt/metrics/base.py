@@ -7,9 +7,9 @@ batch of k-best lists at once by a compiled kernel; scores are pure array
 functions that take NumPy arrays, JAX arrays and tracers alike.
 
 Kernels never see text. They compare integers: word ids, or code points for
-character metrics (`jaxmt.metrics.text` makes both). Only equality with a
-reference's tokens matters, so any token no reference has may share one id. Ids
-are not negative.
+character metrics (`jaxmt.metrics.encoded_text` makes both). Only equality with
+a reference's tokens matters, so all tokens that no reference has may share one
+id. Ids are not negative.
 
 Metrics of n-grams compare by `ReferenceTrie`, the n-grams of a sentence's
 references in flat arrays. Node 0 is the empty n-gram; every other node is its

@@ -11,7 +11,7 @@ expectations of them are scored alike.
 This is the definition. Where its arrays cannot go, the formula is written once
 for each context: `bleu` for scalars in compiled loops that need it millions of
 times (order 4, not smoothed: MERT's intervals, MIRA's pseudo-document);
-`losses.corpus.smooth_bleu` with a differentiable brevity penalty;
+`losses.expected_bleu.smooth_bleu` with a differentiable brevity penalty;
 `decode.chart.augmentations.sentence_bleu` (BLEU+1 without clipping) and
 `log_goodness` for partial translations on the device, the latter also as
 `train.derivation_losses.bleu_loss` on the host.

@@ -19,11 +19,11 @@ from jaxmt.metrics import (
   bleu,
   chrf,
   edits,
+  encoded_text,
   gtm,
   meteor,
   nist,
   ter,
-  text,
 )
 
 NAMES = ("bleu", "ter", "nist", "wer", "per", "gtm", "meteor", "chrf", "chrf++")
@@ -50,7 +50,7 @@ class Settings:
     chrf_beta: weight of recall.
     chrf_whitespace: count white space.
     chrf_epsilon: see `chrf.score`.
-    ter_normalized: see `text.tercom_tokenized`, as for the next three.
+    ter_normalized: see `encoded_text.tercom_tokenized`, as for the next three.
     ter_no_punct: leave out punctuation.
     ter_asian_support: split CJK characters.
     ter_case_sensitive: do not fold case.
@@ -152,21 +152,21 @@ def tokenizer_of(
   """Returns what turns lines into tokens for a metric."""
   if name == "ter":
     return functools.partial(
-      text.tercom_tokenized,
+      encoded_text.tercom_tokenized,
       normalized=settings.ter_normalized,
       no_punct=settings.ter_no_punct,
       asian_support=settings.ter_asian_support,
       case_sensitive=settings.ter_case_sensitive,
     )
   return functools.partial(
-    text.tokenized,
+    encoded_text.tokenized,
     tokenize="none" if name.startswith("chrf") else settings.tokenize,
     lowercase=settings.lowercase,
   )
 
 
 def evaluate(
-  references: text.ReferenceLines,
+  references: encoded_text.ReferenceLines,
   systems: Sequence[Sequence[str]],
   settings: Settings,
 ) -> list[Scored]:
@@ -197,7 +197,7 @@ def evaluate(
     key = (metric.unit, "ter" if name == "ter" else "")
     if key not in encoded:
       tokenizer = tokenizer_of(name, settings)
-      known = text.encode_references(
+      known = encoded_text.encode_references(
         references, unit=metric.unit, tokenizer=tokenizer
       )
       encoded[key] = known.references, known.encode(tokenizer(every_line))

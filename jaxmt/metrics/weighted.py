@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import base, text
+from jaxmt.metrics import base, encoded_text
 from jaxmt.text.ragged import Ragged
 
 Parts = Sequence[tuple[float, base.Metric]]
@@ -36,7 +36,7 @@ def make_metric(name: str, parts: Parts) -> base.Metric:
 
   def own_tokens(metric: base.Metric, tokens: Ragged) -> Ragged:
     if stemmed and metric.unit == base.WORD:
-      return text.without_stems(tokens)
+      return encoded_text.without_stems(tokens)
     return tokens
 
   def combine(pick, statistics):

@@ -3,10 +3,10 @@
     parser = train(treebank, ArcConfig())
     heads = parse(parser, treebank)
 
-The loss is one of `jaxmt.losses.forest` over all projective trees; the cost
-of a tree is the number of its wrong arcs. Trees that are not projective are
-learnt as the projective trees that share most arcs with them. The parser has
-the mean of the weights after each step of the last epoch.
+The loss is one of `jaxmt.losses.forest_losses` over all projective trees; the
+cost of a tree is the number of its wrong arcs. Trees that are not projective
+are learnt as the projective trees that share most arcs with them. The parser
+has the mean of the weights after each step of the last epoch.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxmt.losses import forest
+from jaxmt.losses import forest_losses
 from jaxmt.parse import arc_features, eisner
 from jaxmt.parse.arc_features import SentenceBatch
 from jaxmt.text import ragged, treebank
@@ -27,16 +27,16 @@ from jaxmt.text.treebank import Treebank
 
 # Losses over all trees, with the right tree as the oracle or by costs alone.
 LOSSES: dict[str, Callable] = {
-  "likelihood": forest.softmax,
-  "softmax-margin": forest.softmax_margin,
-  "hinge": forest.structured_hinge,
-  "perceptron": forest.structured_perceptron,
+  "likelihood": forest_losses.softmax,
+  "softmax-margin": forest_losses.softmax_margin,
+  "hinge": forest_losses.structured_hinge,
+  "perceptron": forest_losses.structured_perceptron,
   **{
-    f"ramp{form}": functools.partial(forest.ramp, form=form)
+    f"ramp{form}": functools.partial(forest_losses.ramp, form=form)
     for form in (1, 2, 3)
   },
   **{
-    f"softramp{form}": functools.partial(forest.soft_ramp, form=form)
+    f"softramp{form}": functools.partial(forest_losses.soft_ramp, form=form)
     for form in (1, 2, 3)
   },
 }

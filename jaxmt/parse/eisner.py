@@ -194,7 +194,7 @@ def _complete(between, first, semiring):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ProjectiveTrees:
-  """The trees of a batch, as a space for the losses of `losses.forest`.
+  """The trees of a batch, as a space for the losses of `losses.forest_losses`.
 
   Scores, costs and oracles of these losses are then arrays over arcs.
 

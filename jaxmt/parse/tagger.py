@@ -24,7 +24,7 @@ import numpy as np
 import scipy.optimize
 
 from jaxmt.hypergraph.semirings import LOG
-from jaxmt.parse import hmm
+from jaxmt.parse import tag_sequences
 from jaxmt.parse.arc_parser import batches, put_rows
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -191,7 +191,7 @@ def _likelihood(values, rows, words, tags, lengths):
   known = tags[..., None] >= 0
   right = jax.nn.one_hot(tags, len(start), dtype=bool)
   scores = jnp.where(known & ~right, -jnp.inf, scores)
-  return jnp.sum(hmm.total(start, transition, scores, lengths, LOG))
+  return jnp.sum(tag_sequences.total(start, transition, scores, lengths, LOG))
 
 
 _slope = jax.jit(jax.value_and_grad(_likelihood))
@@ -324,7 +324,9 @@ def tag(tagger: Tagger, bank: Treebank) -> np.ndarray:
   for part, size in batches(bank.lengths, cells=_CELLS):
     words, _, lengths = _padded(bank, part, size, hidden=True)
     scores = np.moveaxis(emission[:, words], 0, -1)
-    best = hmm.best_tags(tagger.start, tagger.transition, scores, lengths)
+    best = tag_sequences.best_tags(
+      tagger.start, tagger.transition, scores, lengths
+    )
     put_rows(flat, bank.words.offsets, part, np.asarray(best))
   return flat
 

@@ -3,5 +3,5 @@
 from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
-  __name__, "blocks", "html", "layouts", "page", "plots", "tables", "views"
+  __name__, "blocks", "html", "layouts", "page", "plots", "text_tables", "views"
 )

@@ -11,6 +11,6 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "parallel",
   "program",
   "progress",
-  "provenance",
+  "code_versions",
   "runner",
 )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmt import api
 from jaxmt.decode import decoding, nbest, translator
 from jaxmt.decode import model as models
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.decode.translator import Translator
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.inspection import (

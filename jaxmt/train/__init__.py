@@ -4,10 +4,10 @@
 (the contract is in `jaxmt.train.theta_method`).
 """
 
-from jaxmt.train.config import ThetaConfig
-from jaxmt.train.methods import find, names, register, train
 from jaxmt.train.shard_counting import TrainingBitext, make_bitext
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.theta_method import ThetaMethod
+from jaxmt.train.theta_methods import find, names, register, train
 from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
 
 __all__ = (

@@ -2,7 +2,7 @@
 
 The search computes them on its way (`decode.chart.augmentations`); here they
 are computed of finished derivations: of the ranks of their parts, and of their
-words. Equations are numbered as in the paper (see `config`).
+words. Equations are numbered as in the paper (see `theta_config`).
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxmt.metrics import base
-from jaxmt.metrics.registry import METRICS
+from jaxmt.metrics.named_metrics import METRICS
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
@@ -133,7 +133,7 @@ def goodness(name: str) -> Goodness:
 
   Args:
     name: "bleu" for equation (11), else a sentence metric on words in
-      `metrics.registry`: its error, or minus its score if higher is better
+      `metrics.named_metrics`: its error, or minus its score if higher is better
       (section IV-C-7).
 
   Raises:

@@ -38,12 +38,12 @@ from jaxmt.hypergraph import (
   viterbi,
 )
 from jaxmt.metrics import base
-from jaxmt.metrics.registry import METRICS
+from jaxmt.metrics.named_metrics import METRICS
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses
-from jaxmt.train.config import ThetaConfig
 from jaxmt.train.constrained_posteriors import constrained_posteriors
+from jaxmt.train.theta_config import ThetaConfig
 
 _OUT = -1e30  # finite, for sums of several
 

@@ -17,19 +17,19 @@ import numpy as np
 from jaxmt import hypergraph
 from jaxmt.align.itg import (
   gold_spans,
+  itg_model,
   link_features,
-  model,
   pruning,
   terminals,
 )
 from jaxmt.align.itg.evidence import Evidence
-from jaxmt.align.itg.model import FEATURES, ItgModel
+from jaxmt.align.itg.itg_model import FEATURES, ItgModel
 from jaxmt.align.itg.pruning import Pruner
 from jaxmt.align.itg.rules import ItgRuleTable
 from jaxmt.decode import candidate_lists
 from jaxmt.hypergraph import Forest
 from jaxmt.losses import registry as losses
-from jaxmt.metrics import links as metrics
+from jaxmt.metrics import link_accuracy as metrics
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
 from jaxmt.text import ragged
@@ -114,7 +114,7 @@ class ItgConfig:
   max_span: int = 10
 
   def __post_init__(self):
-    options.one_of(self, kind=model.KINDS, metric=METRICS)
+    options.one_of(self, kind=itg_model.KINDS, metric=METRICS)
     options.one_of(self, pruner=pruning.PRUNERS, method=methods())
     options.at_least(self, beam=1, rounds=1, kbest=1, passes=1, restarts=1)
     options.at_least(self, steps=1, l2=0, pruner_pairs=1, pruner_samples=1)
@@ -191,12 +191,12 @@ def train(
     runner: where rules are collected.
     report: takes lines about progress.
   """
-  usable = np.isin(gold.lines, model.parseable(source, target))
+  usable = np.isin(gold.lines, itg_model.parseable(source, target))
   gold = gold.take(np.flatnonzero(usable))
   how = train_pruner(
     evidence, source, target, gold, config, seed=seed, report=report
   )
-  table = model.collect_rules(
+  table = itg_model.collect_rules(
     evidence,
     source,
     target,
@@ -207,7 +207,7 @@ def train(
     max_span=config.max_span,
   )
   report(f"{len(table):,} rules")
-  weights = model.start_weights() if start is None else np.array(start)
+  weights = itg_model.start_weights() if start is None else np.array(start)
   aligner = ItgModel(
     evidence=evidence, pruner=how, rules=table, weights=weights
   )
@@ -286,11 +286,11 @@ def pruning_errors(
   lists. The bound is F1 with as many sure links as one derivation can have, at
   precision 1.
   """
-  usable = np.isin(gold.lines, model.parseable(source, target))
+  usable = np.isin(gold.lines, itg_model.parseable(source, target))
   gold = gold.take(np.flatnonzero(usable))
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   absent, number, hits, sure = 0, 0, 0.0, 0
-  for batch in model.forests(aligner, source, target, gold.lines):
+  for batch in itg_model.forests(aligner, source, target, gold.lines):
     pairs = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
     spans = gold_spans.samples(
       pairs.possible, np.asarray(batch.matrices.posterior)
@@ -325,13 +325,13 @@ def choose_threshold(
     gold: the hand-aligned lines that the threshold is chosen on.
     metric: one of `METRICS`.
   """
-  usable = np.isin(gold.lines, model.parseable(source, target))
+  usable = np.isin(gold.lines, itg_model.parseable(source, target))
   gold = gold.take(np.flatnonzero(usable))
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   counts = np.zeros((len(_THRESHOLDS), 4))
-  for batch in model.forests(aligner, source, target, gold.lines):
+  for batch in itg_model.forests(aligner, source, target, gold.lines):
     own = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
-    row, flat, mass = model.link_posteriors(batch, aligner)
+    row, flat, mass = itg_model.link_posteriors(batch, aligner)
     keys = (row.astype(np.int64) << 40) + (flat[:, 0].astype(np.int64) << 20)
     keys += flat[:, 1]
     sure = np.isin(keys, metrics.link_keys(own.sure))
@@ -367,7 +367,7 @@ def gold_forests(
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   parts, tables, counts, rows, listed, sure = [], [], [], [], [], []
   base = 0
-  for batch in model.forests(aligner, source, target, gold.lines):
+  for batch in itg_model.forests(aligner, source, target, gold.lines):
     pairs = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
     parsed = batch.parsed
     right = terminals.statistics(

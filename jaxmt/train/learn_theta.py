@@ -38,7 +38,6 @@ from jaxmt.train import (
   shard_store,
 )
 from jaxmt.train import counts as counts_lib
-from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.leave_one_out import HeldOut
 from jaxmt.train.shard_counting import (
@@ -49,7 +48,8 @@ from jaxmt.train.shard_counting import (
   TrainingBitext,
 )
 from jaxmt.train.shard_store import MemoryStore
-from jaxmt.train.theta import scaled, theta_of, with_theta
+from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.theta_features import scaled, theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import (
   Learned,

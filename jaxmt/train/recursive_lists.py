@@ -23,8 +23,8 @@ from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.forced.forced import ForcedForests
 from jaxmt.decode.model import Model, device_parameters
 from jaxmt.features import recursive_scores
-from jaxmt.features.base import rule_column
 from jaxmt.features.recursive_scores import RecursiveScore
+from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.models.recursive_recurrent import NOTHING
 

@@ -38,7 +38,7 @@ from jaxmt.features import rule_scores
 from jaxmt.features.rule_scores import NAME, ScorerModel
 from jaxmt.grammar.table import Kind
 from jaxmt.losses import registry as losses
-from jaxmt.metrics import text
+from jaxmt.metrics import encoded_text
 from jaxmt.models.rule_scorer import RuleScorer
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
@@ -94,7 +94,7 @@ class TrainingText:
   """
 
   lines: Sequence[str]
-  references: text.ReferenceLines
+  references: encoded_text.ReferenceLines
   spans: Ragged | None = None
 
 
@@ -234,7 +234,9 @@ def _decode(model, scorer, weights, text: TrainingText, config, options):
   return decode(weights, np.arange(len(text.lines)))
 
 
-def _bleu(lists: CandidateLists, references: text.ReferenceLines) -> float:
+def _bleu(
+  lists: CandidateLists, references: encoded_text.ReferenceLines
+) -> float:
   """Corpus BLEU of the first candidate of each sentence."""
   _, first = np.unique(lists.sentence, return_index=True)
   lines = [""] * len(references)
@@ -243,10 +245,12 @@ def _bleu(lists: CandidateLists, references: text.ReferenceLines) -> float:
   return text_bleu(lines, references)
 
 
-def text_bleu(lines: list[str], references: text.ReferenceLines) -> float:
+def text_bleu(
+  lines: list[str], references: encoded_text.ReferenceLines
+) -> float:
   """Returns the corpus BLEU of translations."""
   kind = find_metric("bleu")
-  known = text.encode_references(references, unit=kind.unit)
+  known = encoded_text.encode_references(references, unit=kind.unit)
   statistics = kind.statistics(
     kind.prepare(known.references),
     known.encode(lines),

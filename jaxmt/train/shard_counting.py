@@ -30,10 +30,10 @@ from jaxmt.train import (
   leave_one_out,
 )
 from jaxmt.train import counts as counts_lib
-from jaxmt.train.config import ThetaConfig
 from jaxmt.train.counts import Contributions
 from jaxmt.train.edge_selection import Selection
 from jaxmt.train.leave_one_out import HeldOut
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.theta_method import ThetaMethod
 
 

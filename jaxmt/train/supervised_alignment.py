@@ -21,13 +21,13 @@ from jax.sharding import Mesh
 
 from jaxmt.align import em, symmetrize
 from jaxmt.align.itg import evidence as evidence_lib
-from jaxmt.align.itg import model
+from jaxmt.align.itg import itg_model
 from jaxmt.align.itg.evidence import Evidence
-from jaxmt.align.itg.model import ItgModel
-from jaxmt.align.neural import aligner as neural
-from jaxmt.align.neural.aligner import NeuralConfig
+from jaxmt.align.itg.itg_model import ItgModel
+from jaxmt.align.neural import neural_hmm as neural
+from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
-from jaxmt.metrics import links as metrics
+from jaxmt.metrics import link_accuracy as metrics
 from jaxmt.models.word_vectors import WordVectors
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
@@ -234,7 +234,7 @@ def align_itg(
     config,
     **options,
   )
-  links = model.align(
+  links = itg_model.align(
     aligner,
     text.source,
     text.target,
@@ -286,7 +286,7 @@ def semi_supervised(
     raise InputError("EMD needs two hand-aligned pairs or more")
   part = text.gold.take(np.arange(number_of_pairs - held))
   judge = text.gold.take(np.arange(number_of_pairs - held, number_of_pairs))
-  link = lambda aligner, lines, least: model.align(
+  link = lambda aligner, lines, least: itg_model.align(
     aligner,
     text.source,
     text.target,

@@ -1,11 +1,11 @@
 """The contract of a method that estimates rule probabilities θ.
 
-A method is a `ThetaMethod` record; `jaxmt.train.methods` has those of this
-package by name, and `methods.register` adds one. Most methods differ in
-`search` and `select` only: they decode the training text, select derivations,
-count their rules and estimate θ from the counts, in several iterations
-(`jaxmt.train.learn_theta`). Ray sends records to other processes, so functions
-have to be at module level.
+A method is a `ThetaMethod` record; `jaxmt.train.theta_methods` has those of
+this package by name, and `theta_methods.register` adds one. Most methods differ
+in `search` and `select` only: they decode the training text, select
+derivations, count their rules and estimate θ from the counts, in several
+iterations (`jaxmt.train.learn_theta`). Ray sends records to other processes, so
+functions have to be at module level.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jaxmt.decode.chart.accumulators import Augmentation
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_config import ThetaConfig
 
 
 def plain_search(config: ThetaConfig) -> Augmentation | None:
@@ -31,7 +31,7 @@ class ThetaMethod:
     select: `(model, source, forest, references, config) -> Selection`: which
       derivations of a sentence count, and how much.
     count: `(shard, *, work, parameters, mesh) -> Counted`: the counts of a
-      shard. `shard_counting.count_shard` searches, `methods.count_forced`
+      shard. `shard_counting.count_shard` searches, `theta_methods.count_forced`
       takes the derivations that reach the reference.
     train: `(method, model, bitext, config, *, options, previous) -> Learned`:
       the whole procedure.

@@ -12,10 +12,10 @@ from jaxmt.decode.model import Model
 from jaxmt.grammar.estimate import Groups
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.runtime.runner import Runner
-from jaxmt.train import shard_store, theta
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import shard_store, theta_features
 from jaxmt.train.counts import Contributions
 from jaxmt.train.shard_counting import Shard, TrainingBitext
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.theta_method import ThetaMethod
 
 
@@ -144,4 +144,4 @@ class Training:
 
   def theta(self, counts: np.ndarray) -> np.ndarray:
     """Returns θ of counts in units, float64 `[R, 5]`."""
-    return self.mix(theta.theta_of(counts, self.groups, self.config))
+    return self.mix(theta_features.theta_of(counts, self.groups, self.config))

@@ -21,7 +21,7 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
-from jaxmt.metrics import linear_bleu, registry, weighted
+from jaxmt.metrics import linear_bleu, named_metrics, weighted
 from jaxmt.text.kernels import njit
 from jaxmt.tune.pool import ZERO_ONE, best, find_metric, scores, sentence_costs
 
@@ -132,7 +132,7 @@ def check(kind: str, metric: str) -> None:
   if kind not in KINDS:
     raise InputError(f"costs '{kind}' are none of: {', '.join(KINDS)}")
   find_metric(metric)
-  if kind in ("linear-bleu", "bleu+1-all") and metric not in registry.BLEU:
+  if kind in ("linear-bleu", "bleu+1-all") and metric not in named_metrics.BLEU:
     raise InputError(f"costs '{kind}' do not go with metric '{metric}'")
 
 
@@ -159,7 +159,7 @@ def candidate_costs(
   if kind == "sentence":
     return sentence_costs(pool, metric)
   if kind == "bleu+1-all":
-    smoothed = registry.METRICS[kind]
+    smoothed = named_metrics.METRICS[kind]
     return 1.0 - np.asarray(smoothed.sentence_score(pool.statistics[metric]))
   if kind == "pareto":
     return pareto_costs(metric_costs(pool, metric), pool.offsets)
@@ -180,13 +180,13 @@ def candidate_costs(
 
 def metric_costs(pool: CandidateLists, metric: str) -> np.ndarray:
   """Returns the sentence errors by each part of a metric, float64 `[L, N]`."""
-  parts = registry.parts(metric)
+  parts = named_metrics.parts(metric)
   if len(parts) == 1:
     return sentence_costs(pool, metric)[None]
   out = []
   statistics = pool.statistics[metric]
   for _, part, span in weighted.columns(parts):
-    kind = registry.METRICS["bleu+1"] if part.name == "bleu" else part
+    kind = named_metrics.METRICS["bleu+1"] if part.name == "bleu" else part
     values = np.asarray(kind.sentence_score(statistics[:, span]), np.float64)
     out.append(1.0 - values if kind.higher_is_better else values)
   return np.stack(out)

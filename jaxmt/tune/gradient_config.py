@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
-from jaxmt.metrics import registry as metrics
+from jaxmt.metrics import named_metrics as metrics
 from jaxmt.tune import costs, options
 
 STOCHASTIC = ("sgd", "adagrad", "adam", "fobos", "rda")

@@ -20,7 +20,7 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.features import sparse
-from jaxmt.metrics import registry, text
+from jaxmt.metrics import encoded_text, named_metrics
 from jaxmt.metrics.base import Metric
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.tune import methods
@@ -117,7 +117,7 @@ def begin(weights: Weights) -> LoopState:
 
 def run(
   decode: Decode,
-  references: text.ReferenceLines,
+  references: encoded_text.ReferenceLines,
   method: Method,
   state: LoopState,
   config: LoopConfig,
@@ -156,7 +156,7 @@ def run(
     optimise=methods.bound(method),
     passes=methods.online_passes(method),
     kind=kind,
-    measure=text.make_measure(references, kind),
+    measure=encoded_text.make_measure(references, kind),
     config=config,
     seed=seed,
     stages=stages,
@@ -199,12 +199,12 @@ class _Setting:
   """
 
   decode: Decode
-  references: text.ReferenceLines
+  references: encoded_text.ReferenceLines
   method: Method
   optimise: Callable[..., Any]
   passes: Callable[..., Any] | None
   kind: Metric
-  measure: text.Measure
+  measure: encoded_text.Measure
   config: LoopConfig
   seed: int
   stages: Stages | None = None
@@ -255,7 +255,7 @@ class _Setting:
 
 def check_stages(config: LoopConfig, staged: bool) -> None:
   """Raises InputError if lists of partial translations cannot be used."""
-  if staged and (config.batch_size or config.metric not in registry.BLEU):
+  if staged and (config.batch_size or config.metric not in named_metrics.BLEU):
     raise InputError(
       "stages need metric 'bleu' and lists of all sentences: no batch_size"
     )

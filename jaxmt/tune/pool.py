@@ -13,7 +13,7 @@ import numpy as np
 from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.features import selection, sparse
-from jaxmt.metrics import base, links, registry, text
+from jaxmt.metrics import base, encoded_text, link_accuracy, named_metrics
 from jaxmt.text.kernels import njit
 
 # With more features than this, only those that are named or common are dense.
@@ -197,13 +197,13 @@ def _common(rows, names, sentence) -> tuple[str, ...]:
 @functools.cache
 def find_metric(name: str) -> base.Metric:
   """Returns a metric by name: of text, sums of several, links, `ZERO_ONE`."""
-  others = {ZERO_ONE.name: ZERO_ONE, **links.METRICS}
-  return others[name] if name in others else registry.find(name)
+  others = {ZERO_ONE.name: ZERO_ONE, **link_accuracy.METRICS}
+  return others[name] if name in others else named_metrics.find(name)
 
 
 def with_statistics(
   pool: CandidateLists,
-  references: text.ReferenceLines,
+  references: encoded_text.ReferenceLines,
   metrics: Sequence[str] = ("bleu",),
 ) -> CandidateLists:
   """Returns the pool with the statistics of metrics in it.
@@ -212,7 +212,7 @@ def with_statistics(
     pool: B sentences.
     references: for each of B sentences its references, tokenised like the
       candidates.
-    metrics: names in `jaxmt.metrics.registry`.
+    metrics: names in `jaxmt.metrics.named_metrics`.
 
   Raises:
     ValueError: if B sentences and references do not match.
@@ -226,7 +226,7 @@ def with_statistics(
   for name in metrics:
     metric = find_metric(name)
     if metric.unit not in encoded:
-      known = text.encode_references(references, unit=metric.unit)
+      known = encoded_text.encode_references(references, unit=metric.unit)
       encoded[metric.unit] = known.references, known.encode(pool.lines)
     refs, hypotheses = encoded[metric.unit]
     statistics[name] = metric.statistics(
@@ -378,6 +378,6 @@ def sentence_costs(pool: CandidateLists, metric: str) -> np.ndarray:
   """
   # Sentences are scored by BLEU+1 where corpora are scored by BLEU.
   plus_one = metric == "bleu"
-  kind = registry.METRICS["bleu+1"] if plus_one else find_metric(metric)
+  kind = named_metrics.METRICS["bleu+1"] if plus_one else find_metric(metric)
   values = np.asarray(kind.sentence_score(pool.statistics[metric]), np.float64)
   return 1.0 - values if kind.higher_is_better else values

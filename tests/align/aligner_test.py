@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.align import aligner, registry
+from jaxmt.align import aligner, named_aligners
 from tests.align import bitexts
 from tests.reference import alignment as reference
 
@@ -16,7 +16,7 @@ SIDES = ("forward", "backward")
 
 COMPILED = {
   (name, function): jax.jit(
-    getattr(registry.find(name), function), static_argnums=2
+    getattr(named_aligners.find(name), function), static_argnums=2
   )
   for name in MODELS
   for function in ("expectation", "links")
@@ -99,7 +99,7 @@ def widened(grid: aligner.Grid, extra: int, table_size: int, words: int):
 @pytest.mark.parametrize("model", MODELS)
 def test_padding_changes_nothing(model):
   parameters, data, settings, *_ = bitexts.setting(model, "forward")
-  record, sizes = registry.find(model), data.sizes["forward"]
+  record, sizes = named_aligners.find(model), data.sizes["forward"]
   (grid,) = bitexts.grids(data, "forward")
   wide = widened(grid, 3, len(parameters.pairs) - 1, len(parameters.null) - 1)
   wide_sizes = dataclasses.replace(sizes, width=sizes.width + 3)
@@ -138,7 +138,7 @@ def test_eager_equals_jit(model):
   parameters, data, settings, *_ = bitexts.setting(model, "backward")
   (grid,) = bitexts.grids(data, "backward")
   for name in ("expectation", "links"):
-    function = getattr(registry.find(model), name)
+    function = getattr(named_aligners.find(model), name)
     eager = function(parameters, grid, settings)
     compiled = COMPILED[model, name](parameters, grid, settings)
     jax.tree.map(

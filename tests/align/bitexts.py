@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmt.align import aligner, cooccurrence, device_corpus, registry
+from jaxmt.align import aligner, cooccurrence, device_corpus, named_aligners
 from jaxmt.runtime import parallel
 from jaxmt.text import ragged
 from tests.reference import alignment as reference
@@ -57,12 +57,12 @@ def jump_weights(width, seed):
 def setting(model, side, *, seed=0, source=SOURCE, target=TARGET):
   """Returns parameters, corpus, settings, the oracle's prior and tables."""
   data = place(source, target)
-  settings = registry.default_config(
+  settings = named_aligners.default_config(
     model, tension=3.0, uniform_jump=0.3, tension_gradient="exact"
   )
   index = cooccurrence.build(ragged.from_rows(source), ragged.from_rows(target))
   pairs, null, table, null_table = random_tables(index.table, side, seed)
-  own = registry.find(model).initialise(data.sizes[side], settings)
+  own = named_aligners.find(model).initialise(data.sizes[side], settings)
   prior = reference.model1_prior
   if model == "diagonal":
     prior = functools.partial(

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from jaxmt.align import em, link_scores, registry, symmetrize
+from jaxmt.align import em, link_scores, named_aligners, symmetrize
 from jaxmt.corpora import synthetic
 from jaxmt.runtime import parallel
 from jaxmt.text import files, links, ragged, vocabulary
@@ -97,7 +97,7 @@ def test_equals_fast_align():
   result = em.align(
     words(GERMAN),
     words(ENGLISH),
-    registry.default_config("diagonal", iterations=6),
+    named_aligners.default_config("diagonal", iterations=6),
     mesh=mesh(),
   )
   for side, lines in (("forward", FORWARD), ("backward", BACKWARD)):
@@ -180,7 +180,7 @@ def reference_em(model, side, settings, steps):
   ],
 )
 def test_equals_plain_em(model, changes):
-  settings = registry.default_config(model, iterations=4, **changes)
+  settings = named_aligners.default_config(model, iterations=4, **changes)
   result = em.align(*tiny(), settings, mesh=mesh())
   for side in SIDES:
     oracle = list(reference_em(model, side, settings, 4))
@@ -230,7 +230,9 @@ def test_likelihood_never_falls(model, text):
     source, target = words(GERMAN), words(ENGLISH)
   else:
     source, target = random_bitext(40, 9, seed=5)
-  settings = registry.default_config(model, iterations=12, warm_up=2, alpha=0.0)
+  settings = named_aligners.default_config(
+    model, iterations=12, warm_up=2, alpha=0.0
+  )
   history = em.align(source, target, settings, mesh=mesh()).history
   for side in SIDES:
     values = np.array(
@@ -240,10 +242,10 @@ def test_likelihood_never_falls(model, text):
     assert values[-1] > values[0] + 1
 
 
-@pytest.mark.parametrize("model", registry.names())
+@pytest.mark.parametrize("model", named_aligners.names())
 def test_many_devices_equal_one(model):
   source, target = random_bitext(30, 8, seed=2)
-  settings = registry.default_config(model, iterations=3, warm_up=1)
+  settings = named_aligners.default_config(model, iterations=3, warm_up=1)
   one = em.align(source, target, settings, mesh=mesh(1))
   many = em.align(source, target, settings, mesh=mesh(8))
   for side in SIDES:
@@ -261,14 +263,14 @@ def test_many_devices_equal_one(model):
     assert scores.f1 > 0.98
 
 
-@pytest.mark.parametrize("model", registry.names())
+@pytest.mark.parametrize("model", named_aligners.names())
 def test_batches_and_widths_change_nothing(model):
   source, target = random_bitext(30, 8, seed=2)
   results = [
     em.align(
       source,
       target,
-      registry.default_config(model, iterations=3, warm_up=1, **changes),
+      named_aligners.default_config(model, iterations=3, warm_up=1, **changes),
       mesh=mesh(),
     )
     for changes in ({}, {"cells_per_batch": 300, "bucket_cost": 600})
@@ -281,7 +283,7 @@ def test_batches_and_widths_change_nothing(model):
 
 
 def test_same_bytes_again():
-  settings = registry.default_config("hmm", iterations=3, warm_up=1)
+  settings = named_aligners.default_config("hmm", iterations=3, warm_up=1)
   runs = [
     em.align(words(GERMAN), words(ENGLISH), settings, mesh=mesh())
     for _ in range(2)
@@ -295,20 +297,20 @@ def test_lines_without_words_have_no_links():
   source, target = words(["", "x y", "y", ""]), words(["b", "a b", "", ""])
   for model in ("diagonal", "hmm"):
     result = em.align(
-      source, target, registry.default_config(model), mesh=mesh()
+      source, target, named_aligners.default_config(model), mesh=mesh()
     )
     for side in SIDES:
       assert len(result.links[side]) == 4
       assert result.links[side].lengths[[0, 2, 3]].tolist() == [0, 0, 0]
   nothing = words(["", ""])
   result = em.align(
-    nothing, nothing, registry.default_config("hmm"), mesh=mesh()
+    nothing, nothing, named_aligners.default_config("hmm"), mesh=mesh()
   )
   assert result.links["forward"].lengths.tolist() == [0, 0]
 
 
 def test_one_direction_alone_is_the_same():
-  settings = registry.default_config("diagonal", iterations=3)
+  settings = named_aligners.default_config("diagonal", iterations=3)
   both = em.align(words(GERMAN), words(ENGLISH), settings, mesh=mesh())
   alone = em.align(
     words(GERMAN),
@@ -326,14 +328,16 @@ def test_one_direction_alone_is_the_same():
 def test_posterior_decoder_is_monotone_in_its_threshold():
   counts = []
   for threshold in (0.9, 0.5, 0.05):
-    settings = registry.default_config(
+    settings = named_aligners.default_config(
       "hmm", iterations=3, decoder="posterior", threshold=threshold
     )
     result = em.align(words(GERMAN), words(ENGLISH), settings, mesh=mesh())
     counts.append(len(result.links["forward"].flat))
   assert 0 < counts[0] < counts[1] < counts[2]
   # Above one half, no word can have two links in its own direction.
-  settings = registry.default_config("hmm", decoder="posterior", threshold=0.5)
+  settings = named_aligners.default_config(
+    "hmm", decoder="posterior", threshold=0.5
+  )
   result = em.align(words(GERMAN), words(ENGLISH), settings, mesh=mesh())
   for side, column in (("forward", 1), ("backward", 0)):
     found = result.links[side]
@@ -352,7 +356,7 @@ def test_hmm_is_better_than_the_diagonal_on_the_embedded_corpus():
     result = em.align(
       words(train.source),
       words(train.references[0]),
-      registry.default_config(model),
+      named_aligners.default_config(model),
       mesh=mesh(),
     )
     found = symmetrize.symmetrize(
@@ -373,7 +377,7 @@ def test_agrees_with_fast_align_on_a_real_bitext():
     files.read_lines(str(folder / "train.de-en.align.gz"))
   )
   result = em.align(
-    source, target, registry.default_config("diagonal"), mesh=mesh()
+    source, target, named_aligners.default_config("diagonal"), mesh=mesh()
   )
   found = symmetrize.symmetrize(
     result.links["forward"],

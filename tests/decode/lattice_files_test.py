@@ -9,7 +9,7 @@ from jaxmt.decode import lattice_files, portable_forest
 from jaxmt.decode.chart import beam_forest, search
 from jaxmt.decode.chart import decoder as chart_decoder
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder, stack_forest
+from jaxmt.decode.phrase import phrase_decoder, stack_forest
 from jaxmt.errors import InputError
 from tests.reference import chart_cases
 from tests.reference import phrase_enumeration as enumeration
@@ -20,7 +20,7 @@ CONFIG = DecodeConfig(search=search.make_config(beam=300, pop=300))
 def spelled(seed, limit):
   case = enumeration.random_case(seed, count=8)
   model, source = enumeration.to_model(case, distortion=limit)
-  (result,) = next(iter(decoder.decode(model, source, config=CONFIG)))
+  (result,) = next(iter(phrase_decoder.decode(model, source, config=CONFIG)))
   forest = stack_forest.extract(model, result)
   return case, portable_forest.spell(
     model, result.source, forest, sentence=result.rows

@@ -10,7 +10,7 @@ from jaxmt.decode import (
   translation_forest,
 )
 from jaxmt.hypergraph import viterbi
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
 

@@ -43,7 +43,7 @@ import jaxmt
 from configs import quickstart
 from jaxmt.errors import InputError
 from jaxmt.experiment import experiment, pipeline
-from jaxmt.runtime import checkpoint, parallel, provenance
+from jaxmt.runtime import checkpoint, code_versions, parallel
 from jaxmt.text import files
 
 KINDS = ("write", "moment", "ENOSPC", "EIO", "size", "flip")
@@ -154,7 +154,9 @@ def die_before(name: str) -> None:
 def undisturbed(base: pathlib.Path) -> list[str]:
   """Runs the experiment in `base/whole`; returns its stages."""
   for source in pathlib.Path(jaxmt.__file__).parent.rglob("*.py"):
-    provenance.direct_imports(source)  # which is half the work of a short run
+    code_versions.direct_imports(
+      source
+    )  # which is half the work of a short run
   code, said = in_child(base / "whole")
   if code:
     raise RuntimeError(said)

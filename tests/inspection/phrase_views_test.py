@@ -9,7 +9,7 @@ import pytest
 from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder, stack_forest
+from jaxmt.decode.phrase import phrase_decoder, stack_forest
 from jaxmt.inspection import derivation_views, phrase_views
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
 from tests.reference import phrase_enumeration as enumeration
@@ -23,7 +23,7 @@ def searched(seed=0, *, beam=300, kind="word", limit=2):
   sizes = search.make_config(beam=beam, pop=beam)
   (found,) = [
     part
-    for parts in decoder.decode(
+    for parts in phrase_decoder.decode(
       model, source, config=DecodeConfig(search=sizes)
     )
     for part in parts

@@ -17,8 +17,8 @@ import jaxmt
 from jaxmt.features import weights as weight_files
 from jaxmt.grammar import native
 from jaxmt.lm import arpa_write
-from jaxmt.lm import estimate as lm_estimate
-from jaxmt.lm import text as lm_text
+from jaxmt.lm import kneser_ney as lm_estimate
+from jaxmt.lm import word_ids as lm_text
 from jaxmt.text import files
 from tests import util
 from tests.reference import tiny_training

@@ -4,7 +4,7 @@ import pathlib
 
 from hypothesis import strategies as st
 
-from jaxmt.lm import arpa_read, arpa_write, estimate, tables, text
+from jaxmt.lm import arpa_read, arpa_write, kneser_ney, tables, word_ids
 from jaxmt.text import files
 
 TESTDATA = pathlib.Path(__file__).parent / "testdata"
@@ -39,11 +39,11 @@ def market_lines():
 
 def from_lines(lines, *, order, prune=()):
   """Estimates with fallback discounts, so that any text will do."""
-  sentences, words = text.encode_corpus(lines)
-  config = estimate.EstimateConfig(
-    order=order, prune=prune, fallback=estimate.FALLBACK
+  sentences, words = word_ids.encode_corpus(lines)
+  config = kneser_ney.EstimateConfig(
+    order=order, prune=prune, fallback=kneser_ney.FALLBACK
   )
-  return estimate.estimate(sentences, words, config)
+  return kneser_ney.estimate(sentences, words, config)
 
 
 def arpa_text(model):

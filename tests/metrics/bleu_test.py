@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from jaxmt.metrics import bleu, registry, text
+from jaxmt.metrics import bleu, encoded_text, named_metrics
 from tests.reference import metric_pairs, slow_metrics
 
 REFERENCE = "the chinese delegation will fully support the presidency ."
 
 
 def statistics_of(hypotheses, references, **options):
-  known = text.encode_references(references)
+  known = encoded_text.encode_references(references)
   return bleu.statistics(
     known.references,
     known.encode(hypotheses),
@@ -39,7 +39,7 @@ def statistics_of(hypotheses, references, **options):
 )
 def test_plus_one_worked_examples(hypothesis, expected):
   row = statistics_of([hypothesis], [[REFERENCE]])
-  plus_one = registry.METRICS["bleu+1"].sentence_score(row)[0]
+  plus_one = named_metrics.METRICS["bleu+1"].sentence_score(row)[0]
   assert plus_one == pytest.approx(expected, abs=5e-7)
 
 
@@ -236,7 +236,7 @@ def test_compiled_bleu_is_the_metric():
   some = (matches > 0).all(1)  # the metric smooths, the kernel gives 0
   np.testing.assert_allclose(
     bleu.bleu_rows(sums[some]),
-    registry.METRICS["bleu"].corpus_score(sums[some]),
+    named_metrics.METRICS["bleu"].corpus_score(sums[some]),
     rtol=1e-12,
   )
   assert (bleu.bleu_rows(sums[~some]) == 0).all()

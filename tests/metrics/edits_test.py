@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from jaxmt.metrics import base, edits, registry, text
+from jaxmt.metrics import base, edits, encoded_text, named_metrics
 from tests.reference import metric_pairs, slow_metrics
 
 
 def statistics_of(name, hypotheses, references):
-  known = text.encode_references(references)
-  return registry.METRICS[name].statistics(
+  known = encoded_text.encode_references(references)
+  return named_metrics.METRICS[name].statistics(
     known.references, known.encode(hypotheses), np.arange(len(hypotheses))
   )
 

@@ -5,12 +5,12 @@ import random
 import numpy as np
 import pytest
 
-from jaxmt.metrics import gtm, text
+from jaxmt.metrics import encoded_text, gtm
 from tests.reference import metric_pairs, slow_metrics
 
 
 def statistics_of(hypotheses, references, exponent):
-  known = text.encode_references(references)
+  known = encoded_text.encode_references(references)
   return gtm.metric(exponent=exponent).statistics(
     known.references, known.encode(hypotheses), np.arange(len(hypotheses))
   )

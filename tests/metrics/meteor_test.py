@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import evaluation, meteor, registry, text
+from jaxmt.metrics import encoded_text, evaluation, meteor, named_metrics
 from jaxmt.text import porter
 
 STEMS = """caresses caress ponies poni ties ti caress caress cats cat feed feed
@@ -70,7 +70,7 @@ WORDS = ["walk", "walks", "walked", "the", "cat", "cats", "a", "seeing"]
 
 
 def rows(lines, references, **how):
-  known = text.encode_references(references, unit="stemmed word")
+  known = encoded_text.encode_references(references, unit="stemmed word")
   return meteor.statistics(
     known.references,
     known.encode(lines),
@@ -123,22 +123,22 @@ def test_best_reference_counts():
 
 def test_sums_with_metrics_of_words():
   lines, refs = ["a cat walks home"], [["a cat walked home", "a cats walks"]]
-  metric = registry.find("bleu+1:0.25,meteor:0.75")
-  known = text.encode_references(refs, unit=metric.unit)
+  metric = named_metrics.find("bleu+1:0.25,meteor:0.75")
+  known = encoded_text.encode_references(refs, unit=metric.unit)
   row = metric.statistics(
     metric.prepare(known.references), known.encode(lines), np.zeros(1, int)
   )
   total = 0.0
   for name, weight in (("bleu+1", 0.25), ("meteor", 0.75)):
-    part = registry.METRICS[name]
-    own = text.encode_references(refs, unit=part.unit)
+    part = named_metrics.METRICS[name]
+    own = encoded_text.encode_references(refs, unit=part.unit)
     single = part.statistics(
       part.prepare(own.references), own.encode(lines), np.zeros(1, int)
     )
     total += weight * part.sentence_score(single)[0]
   assert metric.sentence_score(row)[0] == pytest.approx(total, abs=1e-12)
   with pytest.raises(InputError, match="mixes units"):
-    registry.find("meteor,chrf")
+    named_metrics.find("meteor,chrf")
 
 
 def test_evaluation_has_it():

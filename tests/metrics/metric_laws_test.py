@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.metrics import base, registry, text
+from jaxmt.metrics import base, encoded_text, named_metrics
 from jaxmt.text import ragged
 from tests.reference import metric_pairs
 
-NAMES = tuple(registry.METRICS)
+NAMES = tuple(named_metrics.METRICS)
 CANDIDATES = 7
 
 
@@ -23,12 +23,12 @@ def lists(unit):
   for number in range(CANDIDATES):
     other, _ = metric_pairs.pairs(21 + number, 60, references=3)
     lines += other if number else first
-  known = text.encode_references(references, unit=unit)
+  known = encoded_text.encode_references(references, unit=unit)
   return known.references, known.encode(lines), np.tile(np.arange(60), 7)
 
 
 def computed(name):
-  metric = registry.METRICS[name]
+  metric = named_metrics.METRICS[name]
   references, hypotheses, sentence = lists(metric.unit)
   prepared = metric.prepare(references)
   return metric, prepared, hypotheses, sentence
@@ -155,6 +155,6 @@ def test_no_hypotheses_and_bad_numbers(name):
 
 def test_a_sentence_needs_a_reference():
   with pytest.raises(ValueError, match="sentence 1 has no reference"):
-    text.encode_references([["a"], [None]])
+    encoded_text.encode_references([["a"], [None]])
   with pytest.raises(ValueError, match="but counts 2"):
     base.make_references(ragged.from_rows([[1]]), np.array([2]))

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from jaxmt.metrics import nist, text
+from jaxmt.metrics import encoded_text, nist
 from tests.reference import metric_pairs, slow_metrics
 
 
 def score_of(hypotheses, references, order=5):
-  known = text.encode_references(references)
+  known = encoded_text.encode_references(references)
   metric = nist.metric(order=order)
   rows = metric.statistics(
     metric.prepare(known.references),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from jaxmt.metrics import bleu, chrf, ter, text
+from jaxmt.metrics import bleu, chrf, encoded_text, ter
 from tests import util
 from tests.reference import metric_pairs
 
@@ -18,7 +18,7 @@ TOLERANCE = 1e-6
 
 def check(metric, tokenizer, peer, hypotheses, references):
   """Compares sentence and corpus scores."""
-  known = text.encode_references(
+  known = encoded_text.encode_references(
     references, unit=metric.unit, tokenizer=tokenizer
   )
   rows = metric.statistics(
@@ -95,11 +95,13 @@ def test_the_public_functions_agree_too():
   hypotheses, references = hypotheses[-76:], references[-76:]
   for metric, peers, tokenizer in (
     (bleu.metric(), (BLEU(effective_order=True), BLEU()), None),
-    (ter.metric(), (TER(), TER()), text.tercom_tokenized),
+    (ter.metric(), (TER(), TER()), encoded_text.tercom_tokenized),
     (chrf.metric(), (CHRF(), CHRF()), list),
   ):
-    tokenizer = tokenizer or functools.partial(text.tokenized, tokenize="13a")
-    known = text.encode_references(
+    tokenizer = tokenizer or functools.partial(
+      encoded_text.tokenized, tokenize="13a"
+    )
+    known = encoded_text.encode_references(
       references, unit=metric.unit, tokenizer=tokenizer
     )
     rows = metric.statistics(
@@ -143,7 +145,7 @@ def test_bleu(source, options):
     sentence_smoothing=smoothing,
   )
   tokenizer = functools.partial(
-    text.tokenized,
+    encoded_text.tokenized,
     tokenize=options.get("tokenize", "13a"),
     lowercase=options.get("lowercase", False),
   )
@@ -166,7 +168,7 @@ def test_ter(source, options):
   if options:  # sacreBLEU is slow here
     hypotheses = hypotheses[:-90:4] + hypotheses[-90:]
     references = references[:-90:4] + references[-90:]
-  tokenizer = functools.partial(text.tercom_tokenized, **options)
+  tokenizer = functools.partial(encoded_text.tercom_tokenized, **options)
   peer = TER(**options)
   check(ter.metric(), tokenizer, peer, hypotheses, references)
 
@@ -192,7 +194,7 @@ def test_chrf(source, options):
     epsilon=options.get("eps_smoothing", False),
   )
   tokenizer = functools.partial(
-    text.tokenized, lowercase=options.get("lowercase", False)
+    encoded_text.tokenized, lowercase=options.get("lowercase", False)
   )
   peer = CHRF(**options)
   check(metric, tokenizer, peer, hypotheses, references)
@@ -211,7 +213,9 @@ def test_ter_of_long_sentences(seed, longest, edits, vocabulary):
   hypotheses, references = metric_pairs.pairs(
     seed, 25, longest=longest, edits=edits, words=words
   )
-  check(ter.metric(), text.tercom_tokenized, TER(), hypotheses, references)
+  check(
+    ter.metric(), encoded_text.tercom_tokenized, TER(), hypotheses, references
+  )
 
 
 def names(letter, count):
@@ -256,4 +260,6 @@ def test_ter_at_its_limits():
     cases += [(line[:short], line), (line, line[:short]), (["w5"], line)]
   hypotheses = [" ".join(words) for words, _ in cases]
   references = [[" ".join(words)] for _, words in cases]
-  check(ter.metric(), text.tercom_tokenized, TER(), hypotheses, references)
+  check(
+    ter.metric(), encoded_text.tercom_tokenized, TER(), hypotheses, references
+  )

@@ -7,7 +7,7 @@ import pytest
 from sacrebleu import significance as sacrebleu_significance
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from jaxmt.metrics import evaluation, registry, significance
+from jaxmt.metrics import evaluation, named_metrics, significance
 from tests.reference import metric_pairs
 
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)
@@ -109,7 +109,7 @@ def test_identical_systems_are_not_different(systems, name, metric):
 def test_ties_count():
   # The systems differ in one sentence only: any swap gives the same gap, which
   # sacreBLEU would not count, calling the difference significant.
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   first = np.ones((30, 2))
   second = first.copy()
   second[7, 0] = 0
@@ -121,7 +121,7 @@ def test_ties_count():
 
 def test_randomization_of_few_sentences_is_exact():
   # Errors of 4 sentences of one word: all 16 swaps can be listed.
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   first = np.array([[1.0, 1], [1, 1], [1, 1], [0, 1]])
   second = np.array([[0.0, 1], [0, 1], [0, 1], [0, 1]])
   gaps = [abs(a + b + c) for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
@@ -136,7 +136,7 @@ def test_randomization_of_few_sentences_is_exact():
 
 def test_false_alarms_are_as_rare_as_promised():
   # Two systems of the same quality: p < 0.1 in about one case of ten.
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   rng = np.random.default_rng(0)
   alarms = 0
   for trial in range(200):
@@ -151,7 +151,7 @@ def test_false_alarms_are_as_rare_as_promised():
 
 def test_bootstrap_interval_of_a_proportion():
   # WER of one-word sentences is a proportion: the margin is 1.96 deviations.
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   statistics = np.ones((400, 2))
   statistics[100:, 0] = 0
   interval = significance.confidence(metric, statistics, samples=4000)
@@ -162,7 +162,7 @@ def test_bootstrap_interval_of_a_proportion():
 
 
 def test_seeds():
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   rng = np.random.default_rng(1)
   statistics = np.ones((2, 50, 2))
   statistics[..., 0] = rng.random((2, 50)) < 0.3
@@ -174,7 +174,7 @@ def test_seeds():
 
 
 def test_bad_arguments():
-  metric = registry.METRICS["wer"]
+  metric = named_metrics.METRICS["wer"]
   rows = np.ones((3, 2))
   with pytest.raises(ValueError, match="do not fit"):
     significance.bootstrap(metric, rows, rows)

@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.parse import arc_features, arc_parser, eisner, evaluation
+from jaxmt.parse import arc_features, arc_parser, attachment_scores, eisner
 from jaxmt.text import treebank
 from jaxmt.text.ragged import Ragged
 from tests.reference import dependency_trees as reference
@@ -46,7 +46,7 @@ def test_learns_by_every_family_of_losses(tmp_path, loss):
     report=lambda epoch, loss: losses.append(loss),
   )
   heads = arc_parser.parse(parser, random_bank(tmp_path, seed=1))
-  scores = evaluation.attachment(random_bank(tmp_path, seed=1), heads)
+  scores = attachment_scores.attachment(random_bank(tmp_path, seed=1), heads)
   assert losses[-1] <= losses[0]
   assert scores["accuracy"] > 95
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from jaxmt.parse import (
-  evaluation,
+  attachment_scores,
   sibling_kernel,
   sibling_parser,
   sibling_posteriors,
@@ -110,7 +110,7 @@ def test_learns_and_is_the_same_again(tmp_path, loss):
   assert errors[-1] < errors[0]
   test = random_bank(tmp_path, seed=1)
   heads = sibling_parser.parse(parser, test)
-  assert evaluation.attachment(test, heads)["accuracy"] > 95
+  assert attachment_scores.attachment(test, heads)["accuracy"] > 95
   for row in range(len(test)):
     assert reference.is_tree(heads[row])
   again = sibling_parser.train(bank, config)

@@ -12,7 +12,7 @@ from jaxmt.grammar import table as tables
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm.model import Level, NgramModel
+from jaxmt.lm.ngram_model import Level, NgramModel
 from jaxmt.text.ragged import Ragged, from_rows
 from jaxmt.text.vocabulary import SPECIALS, Vocabulary
 from tests.reference.chart_enumeration import _fill

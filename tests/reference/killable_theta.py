@@ -19,7 +19,7 @@ from jaxmt.experiment.stages.lm import LmStageConfig
 from jaxmt.experiment.stages.system import Tuned
 from jaxmt.experiment.stages.theta import ThetaStageConfig
 from jaxmt.runtime import checkpoint, parallel
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
 CONFIG = ThetaStageConfig(

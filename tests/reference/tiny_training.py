@@ -10,13 +10,13 @@ from jaxmt.grammar.extract import extraction
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import CountOptions
 from jaxmt.grammar.match.matching import MatchConfig
-from jaxmt.lm import estimate as lm_estimate
+from jaxmt.lm import kneser_ney as lm_estimate
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm import text
+from jaxmt.lm import word_ids
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import links as links_lib
 from jaxmt.text import vocabulary
-from jaxmt.train import methods, shard_counting
+from jaxmt.train import shard_counting, theta_methods
 
 PAIRS = (
   ("ein haus", "a house", "0-0 1-1"),
@@ -83,7 +83,7 @@ def extracted(features=()):
 
 @functools.cache
 def language_model():
-  sentences, words = text.encode_corpus([pair[1] for pair in PAIRS])
+  sentences, words = word_ids.encode_corpus([pair[1] for pair in PAIRS])
   made = lm_estimate.estimate(
     sentences,
     words,
@@ -116,7 +116,7 @@ def work(model, bitext, config, search=SEARCH):
     model=model,
     bitext=bitext,
     config=config,
-    method=methods.find(config.method),
+    method=theta_methods.find(config.method),
     search=search,
   )
 

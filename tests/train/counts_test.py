@@ -8,7 +8,7 @@ import pytest
 
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.train import counts, edge_selection, shard_counting
-from jaxmt.train.config import FALLBACKS, ThetaConfig
+from jaxmt.train.theta_config import FALLBACKS, ThetaConfig
 from tests.reference import tiny_training as tiny
 
 CONFIG = ThetaConfig(counts="forest", constraint=1.0)

@@ -22,7 +22,7 @@ from jaxmt.train import (
   edge_selection,
   explain,
 )
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
 FREE = ThetaConfig(constraint=100.0, k=3, margin=2, cost=2.0)

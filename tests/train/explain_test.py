@@ -8,8 +8,8 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.grammar.match.matching import MatchConfig
 from jaxmt.grammar.table import Kind
-from jaxmt.train import explain, reference_derivations, theta
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import explain, reference_derivations, theta_features
+from jaxmt.train.theta_config import ThetaConfig
 from tests.reference import tiny_training as tiny
 
 CONFIG = DecodeConfig(search=tiny.SEARCH)
@@ -165,7 +165,7 @@ def test_story_and_summary_name_what_is_lost(world):
 
 def test_moved_rules_are_sorted_by_what_moved(world):
   model, _, _ = world
-  before = theta.theta_features(model)
+  before = theta_features.theta_features(model)
   after = before.copy()
   up, down = np.flatnonzero(model.table.counts > 0)[[3, 9]]
   after[up, 3] += 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmt.align import link_scores
-from jaxmt.align.itg import evidence, model
+from jaxmt.align.itg import evidence, itg_model
 from jaxmt.errors import InputError
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
@@ -68,7 +68,7 @@ def trained(setting, **options):
 def score(setting, aligner, *, first=40, last=120, **options):
   source, target, _, gold = setting
   rest = gold.take(np.arange(first, last))
-  links = model.align(aligner, source, target, lines=rest.lines, **options)
+  links = itg_model.align(aligner, source, target, lines=rest.lines, **options)
   assert len(links) == 120 and not links.lengths[:first].any()
   return link_scores.score_links(ragged.select(links, rest.lines), rest.sure)
 
@@ -105,7 +105,7 @@ def test_threshold_is_the_best_of_those_tried(setting):
 
 @pytest.mark.parametrize("method", ["mert", "structured-hinge"])
 def test_other_methods_lower_the_error(setting, method):
-  start = model.start_weights()
+  start = itg_model.start_weights()
   found, _ = trained(
     setting, kind="hp", method=method, passes=2, restarts=2, steps=10, kbest=20
   )

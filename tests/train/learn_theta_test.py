@@ -21,9 +21,14 @@ from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.runtime.runner import Runner
 from jaxmt.train import counts as counts_lib
-from jaxmt.train import learn_theta, methods, shard_counting, theta
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import (
+  learn_theta,
+  shard_counting,
+  theta_features,
+  theta_methods,
+)
 from jaxmt.train.shard_store import MemoryStore
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.training import PreviousEpoch, Resources, RunOptions
 from tests import util
 from tests.reference import tiny_training as tiny
@@ -36,7 +41,7 @@ CONFIG = ThetaConfig(
 def learn(config=CONFIG, world=None, previous=None, **options):
   model, bitext = world or tiny.make()
   options = RunOptions(search=tiny.SEARCH, **options)
-  return methods.train(
+  return theta_methods.train(
     model, bitext, config, options=options, previous=previous
   )
 
@@ -140,7 +145,7 @@ def test_without_losses_it_is_plain_training_on_the_decoder_s_output(counts):
   )
   got = learn(dataclasses.replace(config, counts=counts))
   model, bitext = tiny.make()
-  model = theta.scaled(model, config.scale)
+  model = theta_features.scaled(model, config.scale)
   source = models.rescore_source(model, bitext.source)
   want = np.zeros(len(model.table))
   settings = DecodeConfig(search=tiny.SEARCH)
@@ -390,7 +395,7 @@ def test_a_finished_iteration_is_not_done_again(learned):
   def refuse(shard, **options):
     raise AssertionError("decoded again")
 
-  method = dataclasses.replace(methods.find(CONFIG.method), count=refuse)
+  method = dataclasses.replace(theta_methods.find(CONFIG.method), count=refuse)
   again = learn_theta.learn(
     *tiny.make(),
     CONFIG,
@@ -435,7 +440,7 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
   )
   model, bitext = tiny.make()
   if started == "trained":
-    model = theta.with_theta(model, learned.theta)
+    model = theta_features.with_theta(model, learned.theta)
   config = dataclasses.replace(CONFIG, method=method, leave_one_out="counts")
   made = learn(config, (model, bitext))
   kinds = [work.held.kind for work in seen]
@@ -447,7 +452,7 @@ def test_own_counts_are_taken_out_of_the_theta_they_are_in(
   for work in seen:
     if work.held.kind == "counts":
       expected = estimate.theta_of(work.held.total, groups, slice(None))
-      used = theta.theta_features(work.model)
+      used = theta_features.theta_features(work.model)
       np.testing.assert_allclose(used, expected, atol=1e-4)
 
 
@@ -466,7 +471,7 @@ def test_an_epoch_goes_on_where_the_one_before_ended(method):
   then = dataclasses.replace(config, iterations=2)
   got = learn(
     then,
-    (theta.with_theta(model, first.theta), bitext),
+    (theta_features.with_theta(model, first.theta), bitext),
     previous=PreviousEpoch(counts=first.counts, own=first.own),
   )
   np.testing.assert_array_equal(got.counts, want.counts)
@@ -475,11 +480,11 @@ def test_an_epoch_goes_on_where_the_one_before_ended(method):
 
 def test_scale_leaves_best_derivations_alone():
   model, _ = tiny.make()
-  scaled = theta.scaled(model, 2.0)
+  scaled = theta_features.scaled(model, 2.0)
   assert scaled.lm_weight == pytest.approx(2.0)
   for name, value in model.weights.items():
     assert scaled.weights[name] == pytest.approx(value * 2.0 / 0.8)
-  assert theta.scaled(model, 0.0) is model
+  assert theta_features.scaled(model, 0.0) is model
 
 
 def test_bad_settings_are_refused():

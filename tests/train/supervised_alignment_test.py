@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from jaxmt.align.itg import evidence, model
+from jaxmt.align.itg import evidence, itg_model
 from jaxmt.errors import InputError
 from jaxmt.models.word_vectors import WordVectors
 from jaxmt.runtime.runner import Runner
@@ -64,12 +64,12 @@ def test_rounds_stop_by_held_out_pairs_and_keep_the_best(
   # What the aligner gives for the held-out pairs is the best round.
   judge = text.gold.take(np.arange(21, 30))
   found = supervised_alignment._f1(
-    model.align(aligner, text.source, text.target, lines=judge.lines), judge
+    itg_model.align(aligner, text.source, text.target, lines=judge.lines), judge
   )
   assert round(found, 4) == max(scores)
-  same(links, model.align(aligner, text.source, text.target))
+  same(links, itg_model.align(aligner, text.source, text.target))
   # Small shards on threads give the same.
-  monkeypatch.setattr(model, "_SHARD", 7)
+  monkeypatch.setattr(itg_model, "_SHARD", 7)
   _, again, other = rounds(learnt, text, Runner(workers=3))
   assert other == history
   same(again, links)

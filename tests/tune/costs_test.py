@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxmt.errors import InputError
-from jaxmt.metrics import registry
+from jaxmt.metrics import named_metrics
 from jaxmt.tune import costs, methods, mixing, pool
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune.formats import kbest_files
@@ -142,7 +142,7 @@ def test_methods_take_several_metrics(name):
 )
 def test_wrong_metrics_are_named(name, match):
   with pytest.raises(InputError, match=match):
-    registry.find(name)
+    named_metrics.find(name)
 
 
 @pytest.mark.parametrize("loss", ["risk", "xbleu", "margin", "softhardramp2"])

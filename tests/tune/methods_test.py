@@ -5,7 +5,7 @@ import pytest
 
 from jaxmt.errors import InputError
 from jaxmt.losses import registry as losses
-from jaxmt.metrics import registry
+from jaxmt.metrics import named_metrics
 from jaxmt.tune import gradient_config, methods, mixing, pool
 from jaxmt.tune.formats import kbest_files
 from tests.tune import small_pool
@@ -77,10 +77,10 @@ def test_error_rates_go_down(name):
 @pytest.fixture(scope="module")
 def judged():
   """A pool with the statistics of all metrics."""
-  return small_pool.make(0, metrics=tuple(registry.METRICS))
+  return small_pool.make(0, metrics=tuple(named_metrics.METRICS))
 
 
-@pytest.mark.parametrize("metric", registry.METRICS)
+@pytest.mark.parametrize("metric", named_metrics.METRICS)
 @pytest.mark.parametrize(
   "name", ["mert", "kbmira", "perceptron", "arow", "rampion", "pro"]
 )
@@ -91,7 +91,7 @@ def test_every_metric_is_a_target(judged, name, metric):
   assert np.isfinite(tuned).all() and history
   before = pool.pool_score(judged, start, metric)
   after = pool.pool_score(judged, tuned, metric)
-  if registry.METRICS[metric].higher_is_better:
+  if named_metrics.METRICS[metric].higher_is_better:
     assert after > before
   else:
     assert after < before

@@ -7,7 +7,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "bispans",
   "evidence",
   "gold_spans",
-  "model",
+  "itg_model",
   "parse",
   "pruning",
   "rules",

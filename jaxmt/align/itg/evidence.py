@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.align import aligner as contract
-from jaxmt.align import cooccurrence, em, registry, symmetrize
+from jaxmt.align import cooccurrence, em, named_aligners, symmetrize
 from jaxmt.align.itg import word_pieces
 from jaxmt.align.itg.terminals import FERTILITIES
 from jaxmt.align.itg.word_pieces import StemEvidence, pair_keys
@@ -98,7 +98,7 @@ def learn(
   """
   configs, parameters, found = {}, {}, None
   for model in MODELS:
-    configs[model] = registry.default_config(
+    configs[model] = named_aligners.default_config(
       model, iterations=iterations, warm_up=iterations
     )
     result = em.align(source, target, configs[model], mesh=mesh, report=report)

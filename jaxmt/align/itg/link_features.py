@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmt.align import aligner as contract
-from jaxmt.align import em, registry
+from jaxmt.align import em, named_aligners
 from jaxmt.align.itg import word_pieces
 from jaxmt.align.itg.evidence import MODELS, Evidence
 from jaxmt.align.itg.terminals import FERTILITIES, FeatureArrays
@@ -186,7 +186,7 @@ def _matrices(evidence, constants, source, target, lines, width, size):
   )
   # The diagonal model's partition sums are those of the batch's own sizes.
   own = {
-    side: registry.find("diagonal").initialise(
+    side: named_aligners.find("diagonal").initialise(
       contract.Sizes(
         generated=np.maximum(lengths[given], 1).astype(np.int64),
         conditioning=np.maximum(lengths[1 - given], 1).astype(np.int64),
@@ -232,7 +232,7 @@ def _posteriors(model, batch, side, parameters, config):
   grid = jax.tree.map(lambda leaf: leaf[0], grid)
   last = parameters.null.shape[0] - 1
   grid = dataclasses.replace(grid, words=jnp.minimum(grid.words, last))
-  found = registry.find(model).expectation(parameters, grid, config)
+  found = named_aligners.find(model).expectation(parameters, grid, config)
   links = found.links if side == "backward" else found.links.swapaxes(0, 1)
   return jnp.moveaxis(links, -1, 0), found.null.T
 
@@ -243,7 +243,7 @@ def _features(constants, batch, stem_batch, own, *, null):
   n, m = batch.source_length[0], batch.target_length[0]
   posteriors, nulls = {}, {}
   for model, share in zip(MODELS[1:], null, strict=True):
-    config = registry.default_config(model, null_probability=share)
+    config = named_aligners.default_config(model, null_probability=share)
     for side in em.DIRECTIONS:
       parameters = constants["parameters"][model][side]
       if model == "diagonal":
@@ -312,7 +312,7 @@ def _features(constants, batch, stem_batch, own, *, null):
 
 def _stem_features(parameters, batch, null):
   """Features of links by the HMM of stems, `[B, W, W, 7]`."""
-  config = registry.default_config("hmm", null_probability=null)
+  config = named_aligners.default_config("hmm", null_probability=null)
   found = [
     _posteriors("hmm", batch, side, parameters[side], config)[0]
     for side in em.DIRECTIONS

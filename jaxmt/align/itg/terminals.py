@@ -21,7 +21,7 @@ from jaxmt.align.itg.parse import (
   ItgForest,
 )
 from jaxmt.align.itg.rules import ItgRuleTable
-from jaxmt.metrics import links as metric
+from jaxmt.metrics import link_accuracy as metric
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.align import em, registry
+from jaxmt.align import em, named_aligners
 from jaxmt.align.aligner import Parameters
 from jaxmt.align.cooccurrence import PairTable
 from jaxmt.errors import InputError
@@ -117,7 +117,7 @@ def learn_stems(
     dataclasses.replace(text, flat=own[text.flat])
     for text, own in zip((source, target), stems, strict=True)
   ]
-  config = registry.default_config(
+  config = named_aligners.default_config(
     "hmm", iterations=iterations, warm_up=iterations
   )
   result = em.align(texts[0], texts[1], config, **options)
@@ -168,7 +168,7 @@ def piece_scores(
   texts = [
     _split(text, own) for text, own in zip((source, target), lists, strict=True)
   ]
-  config = registry.default_config("model1", iterations=iterations)
+  config = named_aligners.default_config("model1", iterations=iterations)
   found = em.align(texts[0], texts[1], config, **options)
   keys = pair_keys(found.table.source, found.table.target)
   for column, side in enumerate(em.DIRECTIONS):

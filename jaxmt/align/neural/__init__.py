@@ -4,6 +4,6 @@ from jaxmt import lazy
 
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
-  "aligner",
+  "neural_hmm",
   "network",
 )

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmt.features.base import StringFeature, Values
+from jaxmt.features.stateful import StringFeature, Values
 
 ORDER = 4
 EDGE = ORDER - 1

@@ -17,7 +17,7 @@ from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.model import Model
 from jaxmt.decode.translation_forest import RuleUses, Spans
-from jaxmt.features.base import rule_column
+from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit

@@ -42,7 +42,7 @@ from jaxmt.decode.chart.search import (
   SearchConfig,
   Weights,
 )
-from jaxmt.features.base import StatefulFeature
+from jaxmt.features.stateful import StatefulFeature
 
 _STEPS = 8
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from jaxmt.decode.model import Model, Source
 from jaxmt.features import feature_keys, rule_templates
-from jaxmt.features.base import RuleColumns
 from jaxmt.features.rule_templates import Applications, RuleTemplates, Text
+from jaxmt.features.stateful import RuleColumns
 from jaxmt.grammar.match.matching import GLUE, GOAL, Matches
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, bucket

@@ -32,7 +32,7 @@ from jaxmt.decode.model import (
   device_parameters,
   select_source,
 )
-from jaxmt.features.base import StatefulFeature
+from jaxmt.features.stateful import StatefulFeature
 from jaxmt.grammar import table as rule_tables
 from jaxmt.grammar.match import applications, matching
 from jaxmt.grammar.match.matching import Matches, Patterns

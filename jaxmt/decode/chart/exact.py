@@ -30,7 +30,7 @@ from jaxmt.decode.model import (
   rescore_source,
 )
 from jaxmt.errors import InputError
-from jaxmt.features.base import rule_column
+from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm.tables import Tables

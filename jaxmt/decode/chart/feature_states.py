@@ -1,6 +1,6 @@
 """States of hypotheses: the one place that knows how they are laid out.
 
-Every feature of `features.base` has a table of its own: one row of int32
+Every feature of `features.stateful` has a table of its own: one row of int32
 columns for each hypothesis and, if it is a `StringFeature`, the rules' runs
 after them, so that one gather reads either. Search carries these tables,
 reads rows by number, and never looks into them.
@@ -22,7 +22,7 @@ import numpy as np
 from jax import lax
 
 from jaxmt.decode.model import Model, Source, device_parameters
-from jaxmt.features.base import (
+from jaxmt.features.stateful import (
   SiteFeature,
   StatefulFeature,
   StringFeature,
@@ -44,7 +44,7 @@ class AppliedRules(typing.NamedTuple):
 
   Attributes:
     slots: what stands in each place of the target side, see
-      `features.base.target_slots`, int32 `[..., 2A + 1]`.
+      `features.stateful.target_slots`, int32 `[..., 2A + 1]`.
     tails: rows of the children's states, int32 `[..., A]`.
     rule: row of the rule in the feature's inputs, int32 `[...]`.
     base: first row after those of hypotheses in the feature's table.

@@ -9,7 +9,7 @@ from jaxmt.decode.chart import feature_states
 from jaxmt.decode.model import Model, Source, rescore_source
 from jaxmt.decode.phrase import chains
 from jaxmt.errors import InputError
-from jaxmt.features.base import rule_column
+from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.applications import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm.automaton import advance

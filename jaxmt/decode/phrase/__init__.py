@@ -5,7 +5,7 @@ from jaxmt import lazy
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
   "chains",
-  "decoder",
+  "phrase_decoder",
   "markup",
   "phrase_chart",
   "phrase_model",

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.model import Model
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.decode.translation_forest import RuleUses, Spans
 from jaxmt.grammar.match.applications import GLUE, GOAL
 from jaxmt.grammar.table import X

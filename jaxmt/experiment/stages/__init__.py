@@ -17,7 +17,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "inspect",
   "learn",
   "lm",
-  "mixing",
+  "mix_theta",
   "system",
   "theta",
   "tune",

@@ -10,12 +10,12 @@ from jax.sharding import Mesh
 from jaxmt.align import (
   em,
   link_scores,
-  registry,
+  named_aligners,
   symmetrize,
   tree_symmetrize,
 )
 from jaxmt.align.itg import word_pieces
-from jaxmt.align.neural.aligner import NeuralConfig
+from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import Corpus
@@ -35,7 +35,7 @@ class AlignStageConfig:
   """How to align.
 
   Attributes:
-    model: a name of `jaxmt.align.registry`, "given" for the corpus's own
+    model: a name of `jaxmt.align.named_aligners`, "given" for the corpus's own
       links, "itg", which learns from hand-aligned pairs, or "neural", which
       learns from `teacher`'s links.
     symmetrize: how the two directions are combined; idsg and idsg-diag look
@@ -96,14 +96,14 @@ def check(config: AlignStageConfig) -> None:
   if _needs_gold(config):
     _itg_config(config)
   if config.model in ("itg", "neural"):
-    registry.default_config("hmm", iterations=config.iterations)
+    named_aligners.default_config("hmm", iterations=config.iterations)
     if config.symmetrize not in symmetrize.METHODS:
       raise ValueError(
         f"symmetrize '{config.symmetrize}' is not for model '{config.model}'"
       )
     fitting.check_options(FitOptions(epochs=config.epochs))
   elif config.model != "given":
-    registry.default_config(config.model, iterations=config.iterations)
+    named_aligners.default_config(config.model, iterations=config.iterations)
   methods = (*symmetrize.METHODS, *tree_symmetrize.METHODS)
   if config.symmetrize not in methods:
     raise ValueError(
@@ -170,8 +170,8 @@ def align(config: AlignStageConfig, *, corpus: Corpus, **paths: str) -> Links:
       config, corpus, (source, target), links_lib.parse_links(taught.links)
     )
   name = config.teacher if config.model == "neural" else config.model
-  settings = registry.default_config(name, iterations=config.iterations)
-  passes = registry.total_passes(settings)
+  settings = named_aligners.default_config(name, iterations=config.iterations)
+  passes = named_aligners.total_passes(settings)
   with progress.steps(label=f"align ({name})", total=passes) as advance:
     found = em.align(
       source, target, settings, mesh=mesh, report=lambda news: advance(1)

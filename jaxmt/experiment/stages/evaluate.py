@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import Corpus, Translations
-from jaxmt.metrics import comparison, evaluation, text
+from jaxmt.metrics import comparison, encoded_text, evaluation
 
 _STATISTICS = "statistics_"
 
@@ -87,8 +87,8 @@ def check(config: EvaluateConfig) -> None:
     raise ValueError("metrics: name at least one")
   for name in config.metrics:
     evaluation.metric_of(name, evaluation.Settings(metrics=(name,)))
-  if config.tokenize not in text.TOKENIZERS:
-    known = ", ".join(text.TOKENIZERS)
+  if config.tokenize not in encoded_text.TOKENIZERS:
+    known = ", ".join(encoded_text.TOKENIZERS)
     raise ValueError(f"tokenize '{config.tokenize}' is none of {known}")
   if config.order < 1:
     raise ValueError("order must be at least 1")

@@ -16,7 +16,7 @@ import numpy as np
 from jaxmt.decode import derivation_rows
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode.derivation import Derivations
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.decode.translate import Pieces
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import decode, system
@@ -39,7 +39,7 @@ from jaxmt.inspection import (
 from jaxmt.inspection import searched as searching
 from jaxmt.inspection.derivation_views import ComparedModels, RuleBook
 from jaxmt.inspection.searched import Searched
-from jaxmt.metrics import registry
+from jaxmt.metrics import named_metrics
 from jaxmt.parse import head_rules
 from jaxmt.text import trees
 from jaxmt.train import explain
@@ -430,7 +430,7 @@ def sentence_scores(name: str, statistics: np.ndarray) -> np.ndarray:
     name: of the metric; BLEU is smoothed (BLEU+1).
     statistics: `[M, N, S]`.
   """
-  metric = registry.find("bleu+1" if name == "bleu" else name)
+  metric = named_metrics.find("bleu+1" if name == "bleu" else name)
   values = np.asarray(metric.sentence_score(np.asarray(statistics)))
   return 100.0 * values if metric.percent else values
 

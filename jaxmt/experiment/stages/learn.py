@@ -15,8 +15,8 @@ from jaxmt.runtime.runner import Runner
 from jaxmt.text import kernels
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.training import Resources
-from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.development import Development
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.tune import kbest_decoder
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.corpus import PARTS, Corpus
-from jaxmt.lm import arpa_write, estimate, tables, text
+from jaxmt.lm import arpa_write, kneser_ney, tables, word_ids
 from jaxmt.lm.tables import Tables
 from jaxmt.text import ragged, vocabulary
 
@@ -74,15 +74,15 @@ class LanguageModel(Record):
     return cls(tables=table, arpa=values["arpa"], metrics=values["metrics"])
 
 
-def _estimate_config(config: LmStageConfig) -> estimate.EstimateConfig:
-  return estimate.EstimateConfig(
-    order=config.order, prune=config.prune, fallback=estimate.FALLBACK
+def _estimate_config(config: LmStageConfig) -> kneser_ney.EstimateConfig:
+  return kneser_ney.EstimateConfig(
+    order=config.order, prune=config.prune, fallback=kneser_ney.FALLBACK
   )
 
 
 def check(config: LmStageConfig) -> None:
   """Raises `ValueError` for an order or pruning that makes no sense."""
-  estimate.check(_estimate_config(config))
+  kneser_ney.check(_estimate_config(config))
 
 
 def language_model(config: LmStageConfig, *, corpus: Corpus) -> LanguageModel:
@@ -93,8 +93,8 @@ def language_model(config: LmStageConfig, *, corpus: Corpus) -> LanguageModel:
     raise InputError(
       "config key 'lm.bitext' is false, and the corpus has no other text"
     )
-  sentences, words = text.encode_corpus(lines, skip_symbols=True)
-  model = estimate.estimate(sentences, words, _estimate_config(config))
+  sentences, words = word_ids.encode_corpus(lines, skip_symbols=True)
+  model = kneser_ney.estimate(sentences, words, _estimate_config(config))
   table = tables.build_tables(model)
   metrics: dict[str, Any] = {"ngrams": table.ngrams}
   for part in PARTS:

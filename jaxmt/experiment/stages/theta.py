@@ -22,10 +22,15 @@ from jaxmt.metrics import evaluation
 from jaxmt.runtime import parallel, progress
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.runtime.runner import Runner
-from jaxmt.train import beam_diagnosis, methods, shard_counting, shard_store
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import (
+  beam_diagnosis,
+  shard_counting,
+  shard_store,
+  theta_methods,
+)
 from jaxmt.train.counts import Contributions
 from jaxmt.train.shard_counting import TrainingBitext
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.training import Learned, PreviousEpoch, Resources, RunOptions
 
 
@@ -151,7 +156,7 @@ def learn(
   )
   previous = _previous(theta)
   if options.resources.process:
-    learned = methods.train(
+    learned = theta_methods.train(
       model, bitext, config.theta, options=options, previous=previous
     )
   else:
@@ -186,7 +191,7 @@ def _previous(theta: LearnedTheta | None) -> PreviousEpoch | None:
 def _warn(config: ThetaConfig) -> None:
   """Warns if ranks that the beam loss tells apart exceed the training beam."""
   last = config.k + config.margin
-  augmented = methods.find(config.method).search(config) is not None
+  augmented = theta_methods.find(config.method).search(config) is not None
   if augmented and config.alpha1 and config.train_beam <= last:
     progress.say(
       f"  warning: the beam loss rises up to rank {last} (k + margin), but"
@@ -240,7 +245,7 @@ def _reported(
   with progress.steps(label=label, total=total) as advance:
     shown = dataclasses.replace(options.resources, on_shard=advance)
     options = dataclasses.replace(options, resources=shown)
-    return methods.train(
+    return theta_methods.train(
       model, bitext, config, options=options, previous=previous
     )
 
@@ -274,7 +279,7 @@ def training_model(
 def check(config: ThetaStageConfig, *, provenance: bool) -> None:
   """Raises `InputError` for bad settings, or without needed provenance."""
   try:
-    methods.check(config.theta, provenance=provenance)
+    theta_methods.check(config.theta, provenance=provenance)
   except ValueError as error:
     raise InputError(f"config key 'theta': {error}") from error
 

@@ -13,8 +13,8 @@ from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.features import frequent_events
 from jaxmt.features.frequent_events import EventSizes
-from jaxmt.metrics import registry
-from jaxmt.metrics.text import ReferenceLines
+from jaxmt.metrics import named_metrics
+from jaxmt.metrics.encoded_text import ReferenceLines
 from jaxmt.runtime import progress
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.train.violation import stage_lists
@@ -103,7 +103,7 @@ class TuningConfig:
 def check(config: TuneStageConfig) -> None:
   """Raises `InputError` for an unknown method, option or template."""
   kbest_decoder.split_templates(config.templates)
-  registry.find(config.metric)
+  named_metrics.find(config.metric)
   method = make_method(
     config.method, config.options, metric=config.metric, space=config.space
   )

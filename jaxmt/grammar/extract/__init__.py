@@ -16,7 +16,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "phrases",
   "rule_buffer",
   "shards",
-  "significance",
+  "phrase_significance",
   "sorted_runs",
   "static_features",
   "streaming_features",

@@ -17,9 +17,9 @@ from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import (
   extraction,
   orientations,
+  phrase_significance,
   phrase_smoothing,
   shards,
-  significance,
 )
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import AlignedShard, CountOptions
@@ -44,7 +44,8 @@ class PhraseOptions:
   Attributes:
     length: most words of either side.
     smoothing: one of `phrase_smoothing.METHODS`.
-    significance: least significance of a pair, "" for any; see `significance`.
+    significance: least significance of a pair, "" for any; see
+      `phrase_significance`.
     reordering: kind of the reordering model, one of `orientations.KINDS`, or ""
       for none.
   """
@@ -76,7 +77,7 @@ def check_options(options: PhraseOptions) -> None:
       f" {', '.join(phrase_smoothing.METHODS)}"
     )
   if options.significance:
-    significance.threshold(options.significance, 1)
+    phrase_significance.threshold(options.significance, 1)
   if options.reordering and options.reordering not in orientations.KINDS:
     raise ValueError(
       f"reordering '{options.reordering}' is none of"
@@ -106,8 +107,10 @@ def finish(
   """
   keep = table.kind == Kind.HIERO
   if options.significance:
-    values, sentences = significance.significances(table, read_shards())
-    keep &= values > significance.threshold(options.significance, sentences)
+    values, sentences = phrase_significance.significances(table, read_shards())
+    keep &= values > phrase_significance.threshold(
+      options.significance, sentences
+    )
   if options.smoothing != "none":
     table = _smoothed(table, options.smoothing)
   # The rule that copies unknown words stays, the glue goes.

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.align.lexicon import LexicalTable
+from jaxmt.align.lexical_table import LexicalTable
 from jaxmt.errors import InputError
 from jaxmt.grammar import estimate, lexical
 from jaxmt.grammar.table import Kind, RuleTable

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jaxmt.align.lexicon import LexicalTable
+from jaxmt.align.lexical_table import LexicalTable
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import static_features
 from jaxmt.grammar.extract.static_features import (

@@ -9,7 +9,7 @@ from jaxmt import lazy
 __all__, __getattr__, __dir__ = lazy.modules(
   __name__,
   "averaged_weights",
-  "config",
+  "learn_config",
   "development",
   "differences",
   "forced_forests",

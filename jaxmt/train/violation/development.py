@@ -22,7 +22,7 @@ from jaxmt.decode.model import Model, Source
 from jaxmt.features.feature_keys import KeyedWeights
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.metrics import bleu
-from jaxmt.metrics import text as metric_text
+from jaxmt.metrics import encoded_text as metric_text
 from jaxmt.text.ragged import Ragged
 
 _HALVINGS = 14

@@ -26,7 +26,7 @@ from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.train import edge_selection
 from jaxmt.train.violation import partial_derivations
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.train.violation.partial_derivations import Partials
 
 _BLOCK = 1000  # sentences forced and stored together

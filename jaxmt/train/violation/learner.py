@@ -37,9 +37,9 @@ from jaxmt.train.violation import (
   tallies,
 )
 from jaxmt.train.violation.averaged_weights import AveragedWeights
-from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.development import Development
 from jaxmt.train.violation.forced_forests import ForcedText
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.train.violation.minibatch import Contribution, Pack, UpdateWork
 from jaxmt.train.violation.tallies import Tally
 

@@ -21,17 +21,17 @@ from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.model import Model, Source
-from jaxmt.decode.phrase import decoder as phrase_decoder
+from jaxmt.decode.phrase import phrase_decoder as phrase_decoder
 from jaxmt.features import feature_keys
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.metrics import bleu
-from jaxmt.metrics import text as metric_text
+from jaxmt.metrics import encoded_text as metric_text
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.train.violation import differences, partial_derivations, updates
-from jaxmt.train.violation.config import LearnConfig
 from jaxmt.train.violation.differences import Chosen
+from jaxmt.train.violation.learn_config import LearnConfig
 from jaxmt.train.violation.partial_derivations import Partials
 from jaxmt.train.violation.updates import Choices
 

@@ -32,7 +32,7 @@ from jaxmt.decode.forced import forced_scores
 from jaxmt.decode.forced.forced import ForcedForests
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.phrase import chains, stack_forest
-from jaxmt.decode.phrase.decoder import PhraseResult
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.features.feature_keys import append, append_number, multiply
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph import Forest, Viterbi

@@ -24,7 +24,7 @@ import numpy as np
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
-from jaxmt.metrics import bleu, text
+from jaxmt.metrics import bleu, encoded_text
 from jaxmt.text.kernels import njit
 from jaxmt.tune.forests import forest_ngrams
 from jaxmt.tune.forests.forest_mert import ForestLines
@@ -170,7 +170,7 @@ def linear_data(
   features: np.ndarray,
   *,
   scores: np.ndarray,
-  references: text.ReferenceLines,
+  references: encoded_text.ReferenceLines,
   brevity: float = 0.0,
 ) -> ForestData:
   """Returns forests with the linear cost of BLEU where the model stands now.

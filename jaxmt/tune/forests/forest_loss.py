@@ -20,9 +20,9 @@ from jax import Array
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.hypergraph import device_layout, root_edges, select
-from jaxmt.losses import forest as forest_losses
+from jaxmt.losses import forest_losses as forest_losses
 from jaxmt.losses import registry as losses
-from jaxmt.losses.forest import PackedForests
+from jaxmt.losses.forest_losses import PackedForests
 from jaxmt.text.ragged import bucket
 from jaxmt.tune.forests import forest_data
 from jaxmt.tune.forests.forest_data import ForestData

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmt.hypergraph import Forest, prune
-from jaxmt.metrics import base, text
+from jaxmt.metrics import base, encoded_text
 from jaxmt.text.kernels import grown, grown_rows, njit
 from jaxmt.text.ragged import row_offsets
 from jaxmt.tune.forests.forest_pool import ForestPool
@@ -68,7 +68,7 @@ def split(
       edges, by the score it was decoded with, until it fits.
   """
   spelled = pool.spelled
-  known = text.encode_references(pool.references, unit=base.WORD)
+  known = encoded_text.encode_references(pool.references, unit=base.WORD)
   rows = known.encode(list(spelled.words))
   # A word that is several to the metric, or none, matches nothing.
   single = np.append(rows.flat, 0)[

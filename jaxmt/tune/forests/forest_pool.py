@@ -13,7 +13,7 @@ from jaxmt.decode import portable_forest
 from jaxmt.decode.model import Model, Source
 from jaxmt.decode.portable_forest import SpelledForest
 from jaxmt.hypergraph import Forest, prune
-from jaxmt.metrics import base, text
+from jaxmt.metrics import base, encoded_text
 from jaxmt.text.ragged import Ragged
 from jaxmt.tune.pool import find_metric
 
@@ -30,7 +30,7 @@ class ForestPool:
   """
 
   spelled: SpelledForest
-  references: text.ReferenceLines = ()
+  references: encoded_text.ReferenceLines = ()
   listed: frozenset[tuple[int, str]] = frozenset()
 
   @property
@@ -38,7 +38,7 @@ class ForestPool:
     """Names of the F features."""
     return self.spelled.names
 
-  def bind(self, references: text.ReferenceLines) -> "ForestPool":
+  def bind(self, references: encoded_text.ReferenceLines) -> "ForestPool":
     """Returns the pool with its references.
 
     Raises:
@@ -100,7 +100,9 @@ class StringStatistics:
     """
     self._kind = find_metric(metric)
     self._words = pool.spelled.words
-    self._known = text.encode_references(pool.references, unit=self._kind.unit)
+    self._known = encoded_text.encode_references(
+      pool.references, unit=self._kind.unit
+    )
     self._prepared = self._kind.prepare(self._known.references)
     self._ids: np.ndarray | None = None
     if self._kind.unit == base.WORD:

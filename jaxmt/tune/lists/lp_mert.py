@@ -22,7 +22,7 @@ import scipy.optimize
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
-from jaxmt.metrics import bleu, registry
+from jaxmt.metrics import bleu, named_metrics
 from jaxmt.tune import options
 from jaxmt.tune.learning import Chooser
 from jaxmt.tune.pool import find_metric, scores, sentence_costs
@@ -56,7 +56,7 @@ class LpMertConfig:
     options.one_of(self, objective=("corpus", "sentence"))
     options.at_least(self, sentences=1, groups=1, programs=1)
     options.above(self, bound=0)
-    if self.objective == "corpus" and self.metric not in registry.BLEU:
+    if self.objective == "corpus" and self.metric not in named_metrics.BLEU:
       raise InputError(
         f"lp-mert bounds corpora by BLEU only; metric '{self.metric}' needs"
         " objective=sentence"

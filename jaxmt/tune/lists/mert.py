@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
-from jaxmt.metrics import bleu, registry
+from jaxmt.metrics import bleu, named_metrics
 from jaxmt.tune import costs, options
 from jaxmt.tune.lists import envelope, mert_directions
 from jaxmt.tune.pool import ZERO_ONE, find_metric, pool_score, scores
@@ -85,13 +85,13 @@ class MertConfig:
     )
     options.at_least(self, margin=0, strength=0)
     options.above(self, spread=0, sharpness=0)
-    if self.gradient and self.metric not in registry.BLEU:
+    if self.gradient and self.metric not in named_metrics.BLEU:
       raise InputError(f"option 'gradient' is of BLEU, not of {self.metric}")
 
 
 def corpus_scores(metric: str, sums: np.ndarray) -> np.ndarray:
   """Returns the metric of each row of sums, higher is better: `[I]`."""
-  if metric in registry.BLEU and sums.shape[1] == bleu.SIZE:
+  if metric in named_metrics.BLEU and sums.shape[1] == bleu.SIZE:
     return bleu.bleu_rows(sums)
   kind = find_metric(metric)
   values = np.asarray(kind.corpus_score(sums), np.float64)

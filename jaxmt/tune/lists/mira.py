@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.metrics import bleu, registry
+from jaxmt.metrics import bleu, named_metrics
 from jaxmt.text.kernels import njit
 from jaxmt.tune import learning, options
 from jaxmt.tune.learning import Chooser, Learner
@@ -326,7 +326,7 @@ def run_passes(
     cap=config.cap,
     decay=config.decay,
     constraints=config.constraints,
-    by_document=config.metric in registry.BLEU,
+    by_document=config.metric in named_metrics.BLEU,
     model_background=config.background == "model",
   )
   state = (learner.weights, learner.lagged, learner.document)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
-from jaxmt.metrics import bleu, registry
+from jaxmt.metrics import bleu, named_metrics
 from jaxmt.text.kernels import njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import learning, options
@@ -59,7 +59,7 @@ def _check_decay(config) -> None:
   options.at_least(config, decay=0)
   options.at_most(config, decay=1)
   if config.decay and (
-    config.metric not in registry.BLEU or config.costs != "sentence"
+    config.metric not in named_metrics.BLEU or config.costs != "sentence"
   ):
     raise InputError(
       "option 'decay' goes with metric 'bleu' and costs 'sentence' only"

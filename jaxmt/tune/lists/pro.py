@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists, take
 from jaxmt.errors import InputError
-from jaxmt.metrics import bleu, registry
+from jaxmt.metrics import bleu, named_metrics
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 from jaxmt.tune import costs, options
 from jaxmt.tune.learning import Chooser
@@ -60,7 +60,7 @@ class ProConfig:
     costs.check(self.costs, self.metric)
     if self.cost_metric and (
       find_metric(self.cost_metric) != find_metric(self.metric)
-      and not {self.cost_metric, self.metric} <= {*registry.BLEU}
+      and not {self.cost_metric, self.metric} <= {*named_metrics.BLEU}
     ):
       raise InputError(
         f"option 'cost_metric': '{self.cost_metric}' has other statistics than"
@@ -137,7 +137,7 @@ def sample_pairs(
 
 def _usable(pool: CandidateLists, config: ProConfig) -> np.ndarray:
   statistics = pool.statistics[config.metric]
-  if config.metric not in registry.BLEU:
+  if config.metric not in named_metrics.BLEU:
     return np.ones(len(pool), bool)
   length = statistics[:, bleu.ORDER]
   reference = statistics[:, 2 * bleu.ORDER]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.align import aligner, em, registry
+from jaxmt.align import aligner, em, named_aligners
 from jaxmt.align.itg import evidence, link_features
 from jaxmt.text import ragged
 from tests.align import bitexts
@@ -42,17 +42,19 @@ def test_posteriors_are_those_of_the_engine(learnt, model, side):
   config = found.configs[model]
   parameters = found.parameters[model][side]
   if model == "diagonal":
-    settings = registry.default_config(
+    settings = named_aligners.default_config(
       model, tension=float(parameters.model["tension"])
     )
-    own = registry.find(model).initialise(data.sizes[side], settings)
+    own = named_aligners.find(model).initialise(data.sizes[side], settings)
     parameters = aligner.Parameters(
       pairs=parameters.pairs, null=parameters.null, model=own
     )
   parameters = jax.tree.map(jnp.asarray, parameters)
   values = np.asarray(matrices.link)[..., column(f"{model} {side} posterior")]
   for grid, lines in zip(bitexts.grids(data, side), data.lines, strict=True):
-    expected = registry.find(model).expectation(parameters, grid, config).links
+    expected = (
+      named_aligners.find(model).expectation(parameters, grid, config).links
+    )
     expected = np.asarray(expected)
     if side == "forward":
       expected = expected.swapaxes(0, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxmt.align import em, registry
+from jaxmt.align import em, named_aligners
 from jaxmt.align.itg import evidence, link_features, word_pieces
 from jaxmt.errors import InputError
 from jaxmt.text import ragged
@@ -28,7 +28,7 @@ def test_stems_and_pieces():
 def test_piece_scores_equal_loops():
   source, target = ragged.from_rows(SOURCE), ragged.from_rows(TARGET)
   words = (SOURCE_WORDS, TARGET_WORDS)
-  config = registry.default_config("model1", iterations=3)
+  config = named_aligners.default_config("model1", iterations=3)
   table = em.align(source, target, config).table
   found = word_pieces.piece_scores(source, target, words, table, iterations=3)
 
@@ -68,7 +68,7 @@ def test_piece_scores_equal_loops():
 
 def test_dictionary_matches_stems_and_parts():
   source, target = ragged.from_rows(SOURCE), ragged.from_rows(TARGET)
-  config = registry.default_config("model1", iterations=1)
+  config = named_aligners.default_config("model1", iterations=1)
   table = em.align(source, target, config).table
   entries = [("世界", "world/globe"), ("界", "border of"), ("haus", "house")]
   stop = np.array([False] * 4 + [True, False])  # "of"

@@ -9,7 +9,7 @@ from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import beam_forest, decoder, exact
 from jaxmt.decode.forced import forced
 from jaxmt.errors import InputError
-from jaxmt.features.base import LabelMatch
+from jaxmt.features.stateful import LabelMatch
 from tests import extending_test
 from tests.reference import chart_cases as cases
 from tests.reference import forests

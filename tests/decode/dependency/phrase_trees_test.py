@@ -11,7 +11,7 @@ from jaxmt.decode.dependency import (
   phrase_trees,
 )
 from jaxmt.decode.dependency import lattice as lattices
-from jaxmt.decode.phrase import decoder, stack_forest
+from jaxmt.decode.phrase import phrase_decoder, stack_forest
 from tests.reference import dependency_trees
 from tests.reference import lattice_trees as reference
 from tests.reference import phrase_enumeration as enumeration
@@ -24,7 +24,9 @@ def decoded():
   config = DecodeConfig(search=search.make_config(beam=300, pop=300))
   (part,) = [
     part
-    for parts in decoder.decode(model, source, config=config, kernel=True)
+    for parts in phrase_decoder.decode(
+      model, source, config=config, kernel=True
+    )
     for part in parts
   ]
   return model, part, stack_forest.extract(model, part)

@@ -9,7 +9,7 @@ from jaxmt.decode import model as models
 from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder, lattice_search, stack_forest
+from jaxmt.decode.phrase import lattice_search, phrase_decoder, stack_forest
 from jaxmt.decode.phrase.lattice_search import LatticeOptions
 from jaxmt.errors import InputError
 from jaxmt.features import frequent_events, sparse
@@ -41,7 +41,7 @@ def _lattices(seed, weights=None, *, count=10):
     case, distortion=2, weights={**enumeration.WEIGHTS, **(weights or {})}
   )
   config = DecodeConfig(search=search.make_config(beam=300, pop=300))
-  (result,) = next(iter(decoder.decode(model, source, config=config)))
+  (result,) = next(iter(phrase_decoder.decode(model, source, config=config)))
   return case, model, result, stack_forest.extract(model, result)
 
 

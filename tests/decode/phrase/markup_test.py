@@ -8,7 +8,7 @@ import pytest
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder, markup, phrase_model
+from jaxmt.decode.phrase import markup, phrase_decoder, phrase_model
 from jaxmt.errors import InputError
 from tests.reference import phrase_enumeration as enumeration
 
@@ -62,7 +62,7 @@ def test_searches_keep_to_walls_and_zones(kernel):
     marks = markup.make_marks(*zip(*limits, strict=True))
     source = dataclasses.replace(source, marks=marks)
     (result,) = next(
-      iter(decoder.decode(model, source, config=CONFIG, kernel=kernel))
+      iter(phrase_decoder.decode(model, source, config=CONFIG, kernel=kernel))
     )
     best = result.best().score[np.argsort(result.rows)]
     free = enumeration.scored(case, case.sentences[0], limit=3)
@@ -152,7 +152,7 @@ def test_marked_translations_compete_or_stand_alone(
     source = models.make_source(model, [" ".join(words)])
     source = dataclasses.replace(source, marks=own)
     (result,) = next(
-      iter(decoder.decode(model, source, config=CONFIG, kernel=kernel))
+      iter(phrase_decoder.decode(model, source, config=CONFIG, kernel=kernel))
     )
     free = enumeration.scored(case, words, limit=3)
     with monkeypatch.context() as patch:

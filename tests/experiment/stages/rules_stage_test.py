@@ -7,7 +7,7 @@ import pytest
 
 from jaxmt.decode import model as models
 from jaxmt.errors import InputError
-from jaxmt.experiment.stages import corpus, grammar, lm, mixing, system, tune
+from jaxmt.experiment.stages import corpus, grammar, lm, mix_theta, system, tune
 from jaxmt.experiment.stages.align import Links
 from jaxmt.features import sentence_models
 from jaxmt.features.phrase_similarity import SimilarityModel
@@ -80,8 +80,8 @@ def test_mixing_is_a_sum_of_probabilities(joint, share):
   table = joint.table
   own = np.stack([table_lib.feature(table, n) for n in estimate.THETA], 1)
   other = np.random.default_rng(0).uniform(-5, 0, own.shape)
-  mixed = mixing.mix(
-    mixing.MixConfig(weight=share),
+  mixed = mix_theta.mix(
+    mix_theta.MixConfig(weight=share),
     grammar=joint,
     learned=system.Theta(theta=other),
   ).theta

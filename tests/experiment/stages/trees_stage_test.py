@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxmt.corpora import synthetic
-from jaxmt.experiment.stages import trees
-from jaxmt.experiment.stages.trees import ParseConfig, TreesConfig
+from jaxmt.experiment.stages import dependency_trees
+from jaxmt.experiment.stages.dependency_trees import ParseConfig, TreesConfig
 from tests import util
 from tests.reference import tiny_run
 
@@ -67,7 +67,7 @@ def test_an_experiment_with_trees_over_phrases(tmp_path):
 )
 def test_settings_that_make_no_sense(config, cause):
   with pytest.raises(ValueError, match=cause):
-    trees.check(config)
+    dependency_trees.check(config)
 
 
 def test_trees_by_head_rules_are_those_of_the_sentences():
@@ -76,13 +76,13 @@ def test_trees_by_head_rules_are_those_of_the_sentences():
   text = corpus_stage.embedded(
     synthetic.SyntheticConfig(train=20, tune=5, test=5, seed=1)
   )
-  parsed = trees.parse(
+  parsed = dependency_trees.parse(
     ParseConfig(source="constituents", target="random", clusters=4),
     corpus=text,
   )
   sizes = [len(line.split()) for line in text.test_source]
   assert len(parsed.test_heads) == sum(sizes)
-  found = trees._trees(parsed.test_heads, text.test_source)
+  found = dependency_trees._trees(parsed.test_heads, text.test_source)
   assert all((tree.heads == -1).sum() == 1 for tree in found)
   assert len(parsed.train_heads) == sum(
     len(line.split()) for line in text.train_target

@@ -11,10 +11,10 @@ from jaxmt.grammar import formats, reordering
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.extract import (
   orientations,
+  phrase_significance,
   phrase_smoothing,
   phrases,
   shards,
-  significance,
 )
 from jaxmt.grammar.extract.phrases import PhraseOptions
 from jaxmt.grammar.extract.shards import CountOptions
@@ -151,7 +151,7 @@ def test_smoothing_equals_its_formulas(method):
 def test_significance_equals_counting():
   pairs = corpus(3, size=20)
   table = extract(pairs)
-  found, sentences = significance.significances(
+  found, sentences = phrase_significance.significances(
     table, shards.split(*columns(pairs), tokens=7)
   )
   assert sentences == 20
@@ -168,10 +168,10 @@ def test_significance_decides_on_pairs_seen_once():
     text: len(extract(pairs, significance=text)) for text in ("", "a-e", "a+e")
   }
   assert kept["a+e"] < kept["a-e"] <= kept[""]
-  assert significance.threshold("a+e", 100) > math.log(100)
+  assert phrase_significance.threshold("a+e", 100) > math.log(100)
   for bad in ("b", "-1", "inf"):
     with pytest.raises(ValueError, match="significance"):
-      significance.threshold(bad, 10)
+      phrase_significance.threshold(bad, 10)
 
 
 def test_reordering_files_come_back(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxmt.align import lexicon
+from jaxmt.align import lexical_table
 from jaxmt.grammar import lexical
 from jaxmt.grammar.extract import extraction, shards
 from jaxmt.grammar.extract.hiero import HieroOptions
@@ -141,8 +141,8 @@ def test_word_pairs_add_up(corpus, tokens):
   assert total.counts.tolist() == whole.counts.tolist()
   size = len(rules.SOURCE_WORDS)
   table = lexical.estimate_lexicon(total, source_size=size)
-  other = lexicon.from_links(source, target, links, source_size=size)
-  for name, array in lexicon.to_values(table).items():
+  other = lexical_table.from_links(source, target, links, source_size=size)
+  for name, array in lexical_table.to_values(table).items():
     assert array.tolist() == getattr(other, name).tolist()
 
 

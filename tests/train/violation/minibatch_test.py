@@ -9,13 +9,13 @@ import pytest
 from jaxmt.decode.chart import decoder
 from jaxmt.features.feature_keys import keys_of
 from jaxmt.grammar.match.matching import GLUE, GOAL
-from jaxmt.metrics import bleu, text
+from jaxmt.metrics import bleu, encoded_text
 from jaxmt.runtime import parallel
 from jaxmt.runtime.runner import Runner
 from jaxmt.train.training import Resources
 from jaxmt.train.violation import (
   averaged_weights,
-  config,
+  learn_config,
   learner,
   minibatch,
   partial_derivations,
@@ -112,7 +112,7 @@ def test_both_sides_score_a_derivation_alike(world):
       assert scores[node] == pytest.approx(expected, abs=2e-4)
 
 
-@pytest.mark.parametrize("update", config.UPDATES)
+@pytest.mark.parametrize("update", learn_config.UPDATES)
 def test_difference_is_that_of_the_chosen_derivations(world, update):
   made, settings, (pack, best, searched, top, result) = world
   settings = dataclasses.replace(settings, update=update)
@@ -188,7 +188,7 @@ def local_choice(made, pack, searched, top):
       " ".join(slow.spell(made.model, slow.tree_of(searched, top.back, node)))
       for node in nodes
     ]
-    known = text.encode_references([[worlds.TARGETS[number]]])
+    known = encoded_text.encode_references([[worlds.TARGETS[number]]])
     statistics = bleu.statistics(
       known.references, known.encode(lines), np.zeros(len(lines), np.int64)
     )

@@ -9,7 +9,7 @@ from jaxmt import hypergraph
 from jaxmt.decode import model as models
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder
+from jaxmt.decode.phrase import phrase_decoder
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.text import ragged
 from jaxmt.train.shard_store import MemoryStore
@@ -20,7 +20,7 @@ from jaxmt.train.violation import (
   partial_derivations,
   updates,
 )
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from tests.reference import chart_enumeration
 from tests.reference import phrase_enumeration as enumeration
 
@@ -73,7 +73,7 @@ def sides(made, config):
   """The pack of all sentences and both of its sides, with best scores."""
   rows = np.arange(len(made.source))
   pack = learner.make_pack(made, config, rows)
-  result = decoder.search_rows(
+  result = phrase_decoder.search_rows(
     made.model,
     made.source,
     rows,
@@ -196,7 +196,7 @@ def test_excluded_rules_are_used_by_neither_side():
   made = make_setting(case, config)
   rules = [[4, 6, 8]] * len(made.source)
   rows = np.arange(len(made.source))
-  result = decoder.search_rows(
+  result = phrase_decoder.search_rows(
     made.model,
     made.source,
     rows,

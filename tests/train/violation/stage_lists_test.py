@@ -9,7 +9,7 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.grammar.match.matching import GLUE
 from jaxmt.metrics import bleu
-from jaxmt.metrics import text as metric_text
+from jaxmt.metrics import encoded_text as metric_text
 from jaxmt.train.violation import stage_lists
 from jaxmt.tune import kbest_decoder, loop, methods
 from jaxmt.tune.loop import Stages

@@ -8,7 +8,7 @@ from jaxmt.grammar.match.matching import GOAL
 from jaxmt.grammar.table import Kind
 from jaxmt.train.shard_store import MemoryStore
 from jaxmt.train.violation import forced_forests, learner, minibatch
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from tests.reference import chart_cases as cases
 from tests.reference import chart_enumeration as enumeration
 

@@ -14,7 +14,7 @@ from jaxmt.train.violation import (
   minibatch,
   partial_derivations,
 )
-from jaxmt.train.violation.config import LearnConfig
+from jaxmt.train.violation.learn_config import LearnConfig
 from tests.reference import tiny_training
 
 LINES = [pair[0] for pair in tiny_training.PAIRS]

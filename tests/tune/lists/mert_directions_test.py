@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.losses import corpus
+from jaxmt.losses import expected_bleu
 from jaxmt.tune import pool
 from jaxmt.tune.lists import mert, mert_directions, objective
 from tests.tune import small_pool
@@ -20,13 +20,13 @@ def test_gradient_is_that_of_jax(sharpness):
   scale = sharpness / np.abs(weights).max()
 
   def expected(point):
-    sums, weight = corpus.expected_statistics(
+    sums, weight = expected_bleu.expected_statistics(
       objective.padded_scores(padded, point),
       padded.statistics,
       padded.mask,
       scale=scale,
     )
-    return -corpus.negative_bleu(sums, weight)
+    return -expected_bleu.negative_bleu(sums, weight)
 
   want = jax.grad(expected)(jnp.asarray(weights, jnp.float32))
   got = mert_directions.expected_bleu_gradient(

@@ -8,7 +8,7 @@ from jaxmt.grammar import estimate
 from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train.theta_config import ThetaConfig
 
 
 def theta_of(

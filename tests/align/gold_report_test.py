@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxmt.align import evaluation, link_scores
+from jaxmt.align import gold_report, link_scores
 from jaxmt.text import links
 
 PREDICTED = ["0-0 1-1 1-2", "0-0 2-0", "0-1"]
@@ -12,7 +12,7 @@ GOLD = ["0-0 1-1 1?2", "0-0 2-0 1-1", "0-0"]
 def test_scores_and_kinds():
   predicted = links.parse_links(PREDICTED)
   sure, possible = links.parse_gold(GOLD)
-  report = evaluation.evaluate(
+  report = gold_report.evaluate(
     predicted,
     sure,
     possible,

@@ -304,7 +304,7 @@ def expected_statistics(
 ) -> tuple[Array, Array]:
   """Returns the corpus statistics expected under `p` (Eq 53).
 
-  `corpus.smooth_bleu` of them is xBLEU.
+  `expected_bleu.smooth_bleu` of them is xBLEU.
 
   Args:
     packed: the forests.

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxmt.align import link_scores
-from jaxmt.metrics import links
+from jaxmt.metrics import link_accuracy
 
 
 @pytest.mark.parametrize("counts", [(7, 6, 4, 5), (3, 0, 0, 1), (0, 2, 0, 0)])
@@ -18,13 +18,13 @@ def test_equal_link_scores(counts):
   )
   statistics = np.array(counts, np.float64)
   if scores.sure and scores.predicted:
-    assert links.f1(statistics) == pytest.approx(scores.f1)
-  assert links.aer(statistics) == pytest.approx(scores.aer)
-  assert float(links.aer(jnp.asarray(statistics))) == pytest.approx(
+    assert link_accuracy.f1(statistics) == pytest.approx(scores.f1)
+  assert link_accuracy.aer(statistics) == pytest.approx(scores.aer)
+  assert float(link_accuracy.aer(jnp.asarray(statistics))) == pytest.approx(
     scores.aer, abs=1e-6
   )
 
 
 def test_text_has_no_statistics_of_links():
   with pytest.raises(ValueError, match="not from text"):
-    links.METRICS["aer"].prepare(None)
+    link_accuracy.METRICS["aer"].prepare(None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from jaxmt.losses import corpus, masked
+from jaxmt.losses import expected_bleu, masked
 
 # Matches of orders 1-4, totals of orders 1-4, reference length.
 MATCHES, TOTALS, REFERENCE = slice(0, 4), slice(4, 8), 8
@@ -27,15 +27,17 @@ def random_pool(seed, *, sentences=5, width=4):
 
 
 def xbleu(scores, statistics, mask, scale=1.0):
-  total = corpus.expected_statistics(scores, statistics, mask, scale=scale)
-  return -corpus.negative_bleu(*total)
+  total = expected_bleu.expected_statistics(
+    scores, statistics, mask, scale=scale
+  )
+  return -expected_bleu.negative_bleu(*total)
 
 
 def test_expected_statistics_sharp_is_the_best_candidate():
   scores, statistics, mask = random_pool(0)
   best = masked.argmax(scores, mask)
   expected = statistics[np.arange(len(best)), best].sum(0)
-  sharp, weight = corpus.expected_statistics(
+  sharp, weight = expected_bleu.expected_statistics(
     scores, statistics, mask, scale=1e4
   )
   assert float(weight) == len(scores)
@@ -44,9 +46,9 @@ def test_expected_statistics_sharp_is_the_best_candidate():
 
 def test_expected_statistics_are_additive():
   scores, statistics, mask = random_pool(1)
-  whole, _ = corpus.expected_statistics(scores, statistics, mask)
+  whole, _ = expected_bleu.expected_statistics(scores, statistics, mask)
   parts = sum(
-    corpus.expected_statistics(scores[s], statistics[s], mask[s])[0]
+    expected_bleu.expected_statistics(scores[s], statistics[s], mask[s])[0]
     for s in (slice(0, 2), slice(2, None))
   )
   np.testing.assert_allclose(whole, parts, rtol=1e-6)
@@ -54,7 +56,7 @@ def test_expected_statistics_are_additive():
 
 def test_smooth_bleu_by_hand():
   # precisions 0.8, 0.5, 0.4, 0.25; length 10 against 12.
-  value = corpus.smooth_bleu(
+  value = expected_bleu.smooth_bleu(
     jnp.array([8.0, 4.5, 3.2, 1.75]),
     jnp.array([10.0, 9.0, 8.0, 7.0]),
     jnp.array(10.0),
@@ -71,7 +73,7 @@ def test_smooth_bleu_of_nothing_is_zero_with_finite_gradient(matches, totals):
   totals = jnp.array(totals, jnp.float32)
 
   def value(m):
-    return corpus.smooth_bleu(m, totals, totals[0], jnp.array(5.0))
+    return expected_bleu.smooth_bleu(m, totals, totals[0], jnp.array(5.0))
 
   result, gradient = jax.value_and_grad(value)(jnp.array(matches, jnp.float32))
   assert float(result) == 0.0
@@ -82,8 +84,8 @@ def test_smooth_brevity():
   # Within 2.8e-5 of min(1, e^x), with no NaN where exp(10000 x) overflows.
   x = jnp.array([-2.0, -0.1, -1e-3, 0.0, 1.28e-4, 0.01, 5.0, 200.0])
   exact = np.minimum(1.0, np.exp(np.minimum(x, 0)))
-  np.testing.assert_allclose(corpus.smooth_brevity(x), exact, atol=3e-5)
-  slope = jax.vmap(jax.grad(corpus.smooth_brevity))(x)
+  np.testing.assert_allclose(expected_bleu.smooth_brevity(x), exact, atol=3e-5)
+  slope = jax.vmap(jax.grad(expected_bleu.smooth_brevity))(x)
   assert np.isfinite(slope).all()
   np.testing.assert_allclose(slope[:2], np.exp(x[:2]), rtol=1e-4)
   np.testing.assert_allclose(slope[-2:], 0.0, atol=1e-6)

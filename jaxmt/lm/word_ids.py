@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.lm import model as model_lib
+from jaxmt.lm import ngram_model as model_lib
 from jaxmt.text import ragged, vocabulary
 from jaxmt.text.ragged import Ragged
 

@@ -18,7 +18,7 @@ STATES = ("lm", "accumulators")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ThetaConfig:
-  """Settings of the methods of `jaxmt.train.methods`.
+  """Settings of the methods of `jaxmt.train.theta_methods`.
 
   Attributes:
     method: "primary" is relative frequency of all extracted rules; "forced"
@@ -35,7 +35,7 @@ class ThetaConfig:
     margin: k_m, ranks around k where the loss rises.
     cost: C, the loss beyond.
     goodness: "bleu" is equation (11); any other is a sentence metric of
-      `jaxmt.metrics.registry`.
+      `jaxmt.metrics.named_metrics`.
     scale: weights are multiplied so that the weight of the language model's
       ln p becomes this; 0 leaves them as tuned. Tuners like MERT do not
       determine the scale, but α1, α2 and the posteriors are relative to it: the
@@ -107,7 +107,7 @@ class ThetaConfig:
 def check(config: ThetaConfig) -> None:
   """Raises `ValueError`, naming the field, for settings out of range.
 
-  The name of the method is checked by `methods.check`.
+  The name of the method is checked by `theta_methods.check`.
   """
   for name, known in (
     ("counts", COUNTS),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from jaxmt.align import em, lexicon, registry
+from jaxmt.align import em, lexical_table, named_aligners
 from jaxmt.runtime import checkpoint, parallel
 from jaxmt.text import links, ragged
 
@@ -14,7 +14,7 @@ LINKS = links.parse_links(["0-0 0-1", "0-0"])
 
 
 def table():
-  return lexicon.from_links(SOURCE, TARGET, LINKS, source_size=4)
+  return lexical_table.from_links(SOURCE, TARGET, LINKS, source_size=4)
 
 
 def test_counts_by_hand():
@@ -49,7 +49,7 @@ def test_probabilities_sum_to_one():
     " ".join(f"{i}-{j}" for i, j in rng.integers(0, 5, (4, 2)))
     for _ in range(20)
   ]
-  found = lexicon.from_links(
+  found = lexical_table.from_links(
     source, target, links.parse_links(text), source_size=9
   )
   by_source = np.bincount(found.sources, found.forward)
@@ -62,23 +62,26 @@ def test_probabilities_sum_to_one():
 def test_lookup():
   source = np.array([[1, 1], [9, 2]])
   target = np.array([[5, 6], [4, 0]])
-  forward, backward = lexicon.lookup(table(), source, target, floor=1e-9)
+  forward, backward = lexical_table.lookup(table(), source, target, floor=1e-9)
   np.testing.assert_allclose(forward, [[1 / 3, 1e-9], [1e-9, 1.0]])
   np.testing.assert_allclose(backward, [[1.0, 1e-9], [1e-9, 0.5]])
-  empty = lexicon.from_links(
+  empty = lexical_table.from_links(
     ragged.from_rows([[]]),
     ragged.from_rows([[]]),
     links.parse_links([""]),
     source_size=1,
   )
-  assert lexicon.lookup(empty, source, target)[0].tolist() == [[0, 0], [0, 0]]
+  assert lexical_table.lookup(empty, source, target)[0].tolist() == [
+    [0, 0],
+    [0, 0],
+  ]
 
 
 def test_artefact_round_trip(tmp_path):
-  checkpoint.write(tmp_path / "lexicon", lexicon.to_values(table()), {})
+  checkpoint.write(tmp_path / "lexicon", lexical_table.to_values(table()), {})
   values, _ = checkpoint.read(tmp_path / "lexicon")
-  again = lexicon.from_values(values)
-  for name, value in lexicon.to_values(table()).items():
+  again = lexical_table.from_values(values)
+  for name, value in lexical_table.to_values(table()).items():
     np.testing.assert_array_equal(getattr(again, name), value)
     assert getattr(again, name).dtype == value.dtype
   np.testing.assert_array_equal(again.keys, table().keys)
@@ -86,7 +89,7 @@ def test_artefact_round_trip(tmp_path):
 
 def test_moses_lines():
   words = ["NULL", "eins", "zwei", "drei", "one", "a", "the"]
-  forward, backward = lexicon.to_lines(table(), words, words)
+  forward, backward = lexical_table.to_lines(table(), words, words)
   assert forward == [
     "the NULL 1.0000000",
     "one eins 0.6666667",
@@ -107,28 +110,28 @@ def test_from_alignment():
   result = em.align(
     source,
     target,
-    registry.default_config("model1", iterations=4),
+    named_aligners.default_config("model1", iterations=4),
     mesh=parallel.make_mesh(1),
   )
-  found = lexicon.from_alignment(result, source_size=4, minimum=0.0)
+  found = lexical_table.from_alignment(result, source_size=4, minimum=0.0)
   assert (np.diff(found.keys) > 0).all()
   by_source = np.bincount(found.sources, found.forward, minlength=4)
   np.testing.assert_allclose(by_source, 1.0, rtol=1e-5)
   by_target = np.bincount(found.targets, found.backward, minlength=3)
   np.testing.assert_allclose(by_target, 1.0, rtol=1e-5)
   pairs = result.table
-  forward, backward = lexicon.lookup(found, pairs.source, pairs.target)
+  forward, backward = lexical_table.lookup(found, pairs.source, pairs.target)
   for side, values in (("forward", forward), ("backward", backward)):
     learnt = np.exp(result.parameters[side].pairs[:-1])
     np.testing.assert_allclose(values, learnt, rtol=1e-6)
-  few = lexicon.from_alignment(result, source_size=4, minimum=0.5)
+  few = lexical_table.from_alignment(result, source_size=4, minimum=0.5)
   assert 0 < len(few) < len(found)
   with pytest.raises(KeyError):
     one = em.align(
       source,
       target,
-      registry.default_config("model1"),
+      named_aligners.default_config("model1"),
       mesh=parallel.make_mesh(1),
       directions=("forward",),
     )
-    lexicon.from_alignment(one, source_size=4)
+    lexical_table.from_alignment(one, source_size=4)

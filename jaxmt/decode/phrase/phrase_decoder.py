@@ -28,9 +28,9 @@ from jaxmt.decode.phrase.stack_search import (
   StackWeights,
 )
 from jaxmt.features import feature_keys, rule_templates
-from jaxmt.features.base import rule_column
 from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.rule_templates import Applications
+from jaxmt.features.stateful import rule_column
 from jaxmt.runtime import parallel
 from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged

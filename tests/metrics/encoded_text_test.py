@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
-from jaxmt.metrics import chrf, text
+from jaxmt.metrics import chrf, encoded_text
 
 
 def test_tokenizers_are_those_sacrebleu_has():
   known = set(BLEU.TOKENIZERS)
   # The rest would fetch models from elsewhere.
-  assert set(text.TOKENIZERS) == known - {
+  assert set(encoded_text.TOKENIZERS) == known - {
     "spm",
     "flores101",
     "flores200",
@@ -23,14 +23,14 @@ def test_tokenizers_are_those_sacrebleu_has():
 
 
 def test_code_points():
-  points = text.code_points(["a的", "", "😀\n"])
+  points = encoded_text.code_points(["a的", "", "😀\n"])
   assert points.flat.tolist() == [97, 0x7684, 0x1F600, 10]
   assert points.offsets.tolist() == [0, 2, 2, 4]
 
 
 def test_unknown_tokenizers_are_refused():
   with pytest.raises(ValueError, match="no tokenizer 'x'"):
-    text.tokenized(["a"], tokenize="x")
+    encoded_text.tokenized(["a"], tokenize="x")
 
 
 SPACES = [chr(code) for code in range(0x10FFFF) if chr(code).isspace()]
@@ -60,10 +60,10 @@ def spelled(ids, references):
 
 @hypothesis.given(LINES, LINES)
 def test_words_are_those_of_str_split(references, hypotheses):
-  ids, table = text.number(references)
+  ids, table = encoded_text.number(references)
   got, known = spelled(ids, references)
   assert got == [line.split() for line in references]
-  got, _ = spelled(text.look_up(table, hypotheses), references)
+  got, _ = spelled(encoded_text.look_up(table, hypotheses), references)
   want = [
     [word if word in known else None for word in line.split()]
     for line in hypotheses
@@ -78,36 +78,36 @@ def test_every_space_there_is():
       continue
     assert chrf._is_space.py_func(code) == chr(code).isspace(), hex(code)
   line = "".join(f"x{space}" for space in SPACES)
-  ids, _ = text.number([line])
+  ids, _ = encoded_text.number([line])
   assert ids.lengths.tolist() == [len(SPACES)]
   line = "".join(f"x{mark}" for mark in NEAR_SPACES)
-  assert text.number([line])[0].lengths.tolist() == [1]
+  assert encoded_text.number([line])[0].lengths.tolist() == [1]
 
 
 def test_large_texts_are_split_on_several_threads(monkeypatch):
-  monkeypatch.setattr(text.kernels, "available_threads", lambda: 5)
+  monkeypatch.setattr(encoded_text.kernels, "available_threads", lambda: 5)
   rng = np.random.default_rng(0)
   lines = [
     " ".join(f"w{n}" for n in rng.integers(0, 3000, rng.integers(0, 40)))
     for _ in range(20000)
   ]
-  _, table = text.number([f"w{n}" for n in range(2000)])
-  got = text.look_up(table, lines)
-  assert len(lines[0]) * len(lines) > 5 * text._CHUNK_BYTES // 2
+  _, table = encoded_text.number([f"w{n}" for n in range(2000)])
+  got = encoded_text.look_up(table, lines)
+  assert len(lines[0]) * len(lines) > 5 * encoded_text._CHUNK_BYTES // 2
   want = [[min(int(word[1:]), 2000) for word in line.split()] for line in lines]
   assert [row.tolist() for row in map(got.__getitem__, range(20000))] == want
 
 
 def test_text_that_looks_special_is_not():
-  known = text.encode_references([["<unk> <s> </s> <pad>"]])
+  known = encoded_text.encode_references([["<unk> <s> </s> <pad>"]])
   assert known.encode(["</s> <unk> x"]).flat.tolist() == [2, 0, 4]
 
 
 @pytest.mark.parametrize("lines", [[], [""], ["", ""], ["\n"], ["a\nb", "c"]])
 def test_empty_lines_and_newlines(lines):
-  ids, table = text.number(lines)
+  ids, table = encoded_text.number(lines)
   assert len(ids) == len(lines)
   assert ids.lengths.tolist() == [len(line.split()) for line in lines]
-  again = text.look_up(table, lines)
+  again = encoded_text.look_up(table, lines)
   np.testing.assert_array_equal(again.flat, ids.flat)
   np.testing.assert_array_equal(again.offsets, ids.offsets)

@@ -1,6 +1,6 @@
 """Tables, pages and plots."""
 
-from jaxmt.report import page, plots, tables
+from jaxmt.report import page, plots, text_tables
 
 ROWS = [
   {"system": "对", "bleu": 12.3456, "n": 1234},
@@ -9,16 +9,18 @@ ROWS = [
 
 
 def test_text_aligns_wide_characters_and_numbers():
-  lines = tables.text(ROWS).splitlines()
+  lines = text_tables.text(ROWS).splitlines()
   assert lines[0].split() == ["system", "bleu", "n", "note"]
   assert lines[2].startswith("对         12.35  1,234")  # 对 is two wide
   assert lines[3].startswith("long name")
-  assert tables.text([]) == "\n"
+  assert text_tables.text([]) == "\n"
 
 
 def test_markdown_and_html():
-  assert tables.markdown(ROWS).splitlines()[1] == "| --- | --- | --- | --- |"
-  html = tables.as_html(ROWS)
+  assert (
+    text_tables.markdown(ROWS).splitlines()[1] == "| --- | --- | --- | --- |"
+  )
+  html = text_tables.as_html(ROWS)
   assert "&lt;b&gt;" in html and "<b>" not in html
   assert '<td class="number">12.35</td>' in html
 

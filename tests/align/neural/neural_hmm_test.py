@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from jaxmt.align import link_scores
-from jaxmt.align.neural import aligner, network
+from jaxmt.align.neural import network, neural_hmm
 from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
 
-CONFIG = aligner.NeuralConfig(
+CONFIG = neural_hmm.NeuralConfig(
   size=6,
   window=1,
   hidden=(12, 6),
@@ -50,7 +50,7 @@ def test_a_student_beats_its_noisy_teacher():
     fit=FitOptions(epochs=40, batch=64, rate=0.02),
   )
   lines = []
-  found = aligner.align(source, target, teacher, config, report=lines.append)
+  found = neural_hmm.align(source, target, teacher, config, report=lines.append)
   taught = link_scores.score_links(teacher, gold)
   assert taught.f1 < 0.9
   for side in ("forward", "backward"):
@@ -67,8 +67,8 @@ def test_same_seed_same_links_and_options_run():
     fit=FitOptions(epochs=1, batch=32),
     jump_fit=FitOptions(epochs=1, batch=8),
   )
-  one = aligner.train_direction(target, source, teacher, config)
-  two = aligner.train_direction(target, source, teacher, config)
+  one = neural_hmm.train_direction(target, source, teacher, config)
+  two = neural_hmm.train_direction(target, source, teacher, config)
   for a, b in zip(
     jax.tree.leaves((one.parameters, one.jump)),
     jax.tree.leaves((two.parameters, two.jump)),
@@ -83,8 +83,8 @@ def test_given_vectors_are_where_training_begins():
   config = dataclasses.replace(CONFIG, size=4, fit=slow, jump_fit=slow)
   given = np.full((19, 4), np.nan, np.float32)
   given[11:14] = np.random.default_rng(0).normal(size=(3, 4))
-  plain = aligner.train_direction(target, source, teacher, config)
-  begun = aligner.train_direction(
+  plain = neural_hmm.train_direction(target, source, teacher, config)
+  begun = neural_hmm.train_direction(
     target, source, teacher, config, vectors=(given, None)
   )
   table = lambda found, name: np.asarray(
@@ -103,21 +103,21 @@ def test_vectors_of_two_sizes_are_refused():
   source, target, teacher, _ = bitext(3, pairs=5)
   vectors = (np.zeros((9, 2), np.float32), np.zeros((19, 3), np.float32))
   with pytest.raises(InputError, match="word vectors of"):
-    aligner.align(source, target, teacher, CONFIG, vectors=vectors)
+    neural_hmm.align(source, target, teacher, CONFIG, vectors=vectors)
 
 
 def setting():
   """A tiny network with the arrays of its losses."""
   source, target, teacher, _ = bitext(2, pairs=5)
   config = dataclasses.replace(CONFIG, size=2, hidden=(3,))
-  ours = aligner.make_side(target, config)
-  theirs = aligner.make_side(source, config)
+  ours = neural_hmm.make_side(target, config)
+  theirs = neural_hmm.make_side(source, config)
   module = network.WindowNetwork(
     generated_words=ours.size, given_words=theirs.size, size=2, hidden=(3,)
   )
   window = jnp.zeros((1, 3), jnp.int32)
   parameters = module.init(jax.random.key(0), window, window)
-  rows, partners = aligner._examples(ours, theirs, teacher)
+  rows, partners = neural_hmm._examples(ours, theirs, teacher)
   constants = {
     "generated": jnp.asarray(ours.ids),
     "given": jnp.asarray(theirs.ids),
@@ -152,7 +152,7 @@ def check_gradient(value, parameters):
 
 def test_gradient_of_the_local_hinge():
   module, parameters, constants, rows, _ = setting()
-  loss = aligner.LocalHinge(module, 1)
+  loss = neural_hmm.LocalHinge(module, 1)
   rows = jax.tree.map(jnp.asarray, rows)
   value = lambda p: loss(p, constants, rows, jax.random.key(1))[0]
   check_gradient(value, parameters)
@@ -160,13 +160,13 @@ def test_gradient_of_the_local_hinge():
 
 def test_gradient_of_the_sentence_hinge():
   module, parameters, constants, _, (ours, theirs, teacher) = setting()
-  loss = aligner.SentenceHinge(module, 1, 12)
+  loss = neural_hmm.SentenceHinge(module, 1, 12)
   rows = {
     "generated": ours.starts,
     "given": theirs.starts,
     "generated_length": ours.lengths,
     "given_length": theirs.lengths,
-    "path": aligner._paths(ours, teacher, np.arange(5), 12, 0),
+    "path": neural_hmm._paths(ours, teacher, np.arange(5), 12, 0),
   }
   rows = {name: jnp.asarray(v, jnp.int32) for name, v in rows.items()}
   jump = jax.random.normal(jax.random.key(3), (network.JUMPS,))
@@ -187,4 +187,4 @@ def test_negatives_are_no_links():
 
 def test_bad_settings_are_refused():
   with pytest.raises(ValueError, match="hidden"):
-    aligner.NeuralConfig(hidden=())
+    neural_hmm.NeuralConfig(hidden=())

@@ -10,8 +10,8 @@ from jaxmt.decode.forced import forced as force
 from jaxmt.grammar import estimate
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import marginals
-from jaxmt.train import methods, theta
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import theta_features, theta_methods
+from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.training import RunOptions
 from tests.reference import tiny_training as tiny
 
@@ -26,7 +26,7 @@ def world():
 def train(world, **changes):
   model, bitext = world
   config = dataclasses.replace(CONFIG, **changes)
-  return methods.train(
+  return theta_methods.train(
     model, bitext, config, options=RunOptions(search=tiny.SEARCH)
   )
 
@@ -34,7 +34,9 @@ def train(world, **changes):
 def test_primary_is_the_relative_frequency_of_extraction(world):
   model, _ = world
   got = train(world, method="primary", alpha=0.0)
-  np.testing.assert_allclose(got.theta, theta.theta_features(model), atol=1e-5)
+  np.testing.assert_allclose(
+    got.theta, theta_features.theta_features(model), atol=1e-5
+  )
   assert got.history == ()
 
 
@@ -61,7 +63,7 @@ def viterbi(model, bitext):
 def test_forced_counts_the_best_derivations_of_the_references(world):
   model, bitext = world
   got = train(world, method="forced")
-  scaled = theta.scaled(model, CONFIG.scale)
+  scaled = theta_features.scaled(model, CONFIG.scale)
   want, reached = forced_counts(scaled, bitext, viterbi(scaled, bitext))
   np.testing.assert_allclose(got.counts / COUNT_UNIT, want, atol=1e-6)
   assert len(got.history) == 1
@@ -74,7 +76,7 @@ def test_likelihood_trains_on_the_derivations_of_the_references(world, counts):
   got = train(
     world, method="likelihood", counts=counts, iterations=1, nbest=10_000
   )
-  scaled = theta.scaled(model, CONFIG.scale)
+  scaled = theta_features.scaled(model, CONFIG.scale)
   weigh = viterbi(scaled, bitext)
   if counts != "viterbi":
     weigh = marginals
@@ -137,7 +139,7 @@ def test_searn_mixes_forced_and_seen(world):
   got = train(world, method="searn", iterations=1, searn_weight=0.25)
   model, bitext = world
   groups = estimate.group_rules(model.table)
-  seen = theta.theta_of(got.counts, groups, CONFIG)
+  seen = theta_features.theta_of(got.counts, groups, CONFIG)
   want = np.log(
     0.25 * np.exp(seen) + 0.75 * np.exp(forced.theta.astype(np.float64))
   )
@@ -155,6 +157,6 @@ def test_best_bleu_uses_every_sentence(world):
 
 def test_a_name_is_taken_once():
   with pytest.raises(ValueError, match="'forced' exists already"):
-    methods.register(methods.find("forced"))
+    theta_methods.register(theta_methods.find("forced"))
   with pytest.raises(ValueError, match="'magic' is none of primary"):
-    methods.find("magic")
+    theta_methods.find("magic")

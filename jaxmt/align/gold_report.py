@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmt.metrics import links as metrics
+from jaxmt.metrics import link_accuracy as metrics
 from jaxmt.metrics import significance
 from jaxmt.text.ragged import Ragged
 

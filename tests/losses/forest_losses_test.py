@@ -9,7 +9,7 @@ import pytest
 from jax import test_util
 
 from jaxmt.hypergraph.device_layout import LayoutSizes
-from jaxmt.losses import corpus, forest, likelihood, margin, ramp
+from jaxmt.losses import expected_bleu, forest_losses, likelihood, margin, ramp
 from tests.reference import forests as reference
 
 # One shape for all cases: a loss is compiled once.
@@ -20,44 +20,45 @@ SEEDS = range(5)
 
 # Loss on forests, the same on lists.
 PAIRS = {
-  "softmax": (forest.softmax, likelihood.softmax),
-  "softmax-margin": (forest.softmax_margin, likelihood.softmax_margin),
+  "softmax": (forest_losses.softmax, likelihood.softmax),
+  "softmax-margin": (forest_losses.softmax_margin, likelihood.softmax_margin),
   "risk": tuple(
-    functools.partial(f, scale=0.7) for f in (forest.risk, likelihood.risk)
+    functools.partial(f, scale=0.7)
+    for f in (forest_losses.risk, likelihood.risk)
   ),
   "annealed-risk": tuple(
     functools.partial(f, scale=0.7, temperature=0.3)
-    for f in (forest.annealed_risk, likelihood.annealed_risk)
+    for f in (forest_losses.annealed_risk, likelihood.annealed_risk)
   ),
   **{
     f"ramp{n}": (
-      functools.partial(forest.ramp, form=n),
+      functools.partial(forest_losses.ramp, form=n),
       functools.partial(ramp.ramp, form=n),
     )
     for n in (1, 2, 3)
   },
   **{
     f"softramp{n}": (
-      functools.partial(forest.soft_ramp, form=n),
+      functools.partial(forest_losses.soft_ramp, form=n),
       functools.partial(ramp.soft_ramp, form=n),
     )
     for n in (1, 2, 3)
   },
   **{
     f"hybrid{n}-{soft}": (
-      functools.partial(forest.hybrid_ramp, form=n, soft_upper=soft),
+      functools.partial(forest_losses.hybrid_ramp, form=n, soft_upper=soft),
       functools.partial(ramp.hybrid_ramp, form=n, soft_upper=soft),
     )
     for n in (1, 2, 3)
     for soft in (False, True)
   },
-  "structured-hinge": (forest.structured_hinge, margin.structured_hinge),
+  "structured-hinge": (forest_losses.structured_hinge, margin.structured_hinge),
   "structured-perceptron": (
-    forest.structured_perceptron,
+    forest_losses.structured_perceptron,
     margin.structured_perceptron,
   ),
   "loss-augmented-hinge": (
-    forest.loss_augmented_hinge,
+    forest_losses.loss_augmented_hinge,
     margin.loss_augmented_hinge,
   ),
 }
@@ -90,7 +91,7 @@ class Case:
     self.scores = self.padded(rng.normal(size=edges))
     # Multiples of 1/4 add up without rounding: there are ties.
     self.costs = self.padded(rng.integers(-2, 9, edges) / 4)
-    self.packed = forest.pack(self.made, tile=16, sizes=SIZES)
+    self.packed = forest_losses.pack(self.made, tile=16, sizes=SIZES)
 
   def padded(self, values):
     """Edge values with garbage beyond the edges."""
@@ -164,7 +165,7 @@ def test_eager_equals_jit(name):
 def test_padding_and_tiles_change_nothing(name):
   one = case(3)
   (total, weight), slopes = jitted(name)(one.packed, one.scores, one.costs)
-  packed = forest.pack(one.made, tile=64)
+  packed = forest_losses.pack(one.made, tile=64)
   size = len(packed.sentence)
   grown = lambda x: jnp.concatenate([x[: one.edges], jnp.ones(size)])[:size]
   (other, sentences), found = jitted(name)(
@@ -177,13 +178,13 @@ def test_padding_and_tiles_change_nothing(name):
 
 def xbleu(sums):
   sums = sums + 1.0
-  return corpus.smooth_bleu(sums[:4], sums[4:8], sums[4], sums[8])
+  return expected_bleu.smooth_bleu(sums[:4], sums[4:8], sums[4], sums[8])
 
 
 @jax.jit
 @functools.partial(jax.value_and_grad, argnums=1)
 def forest_xbleu(packed, scores, table):
-  return xbleu(forest.expected_statistics(packed, scores, table)[0])
+  return xbleu(forest_losses.expected_statistics(packed, scores, table)[0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -195,7 +196,7 @@ def test_expected_statistics(seed):
 
   def by_list(scores):
     return xbleu(
-      corpus.expected_statistics(one.listed(scores), listed, one.mask)[0]
+      expected_bleu.expected_statistics(one.listed(scores), listed, one.mask)[0]
     )
 
   value, slopes = jax.value_and_grad(by_list)(one.scores)
@@ -207,7 +208,9 @@ def test_expected_statistics(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_hope_and_fear_are_those_of_all_derivations(seed):
   one = case(seed)
-  found = jax.jit(forest.hope_and_fear)(one.packed, one.scores, one.costs)
+  found = jax.jit(forest_losses.hope_and_fear)(
+    one.packed, one.scores, one.costs
+  )
   places = margin.hope_and_fear(
     one.listed(one.scores), one.listed(one.costs), one.mask
   )
@@ -219,7 +222,7 @@ def test_hope_and_fear_are_those_of_all_derivations(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cheapest_are_the_edges_of_the_oracles(seed):
   one = case(seed)
-  found = np.asarray(jax.jit(forest.cheapest)(one.packed, one.costs))
+  found = np.asarray(jax.jit(forest_losses.cheapest)(one.packed, one.costs))
   costs = np.asarray(one.listed(one.costs))
   expected = np.zeros(SIZES.edges, bool)
   for row in range(5):
@@ -233,13 +236,13 @@ def test_cheapest_are_the_edges_of_the_oracles(seed):
 def test_the_form_of_a_ramp():
   one = case(0)
   with pytest.raises(ValueError, match="form"):
-    forest.ramp(one.packed, one.scores, one.costs, form=4)
+    forest_losses.ramp(one.packed, one.scores, one.costs, form=4)
 
 
 @pytest.mark.parametrize("name", ["softmax", "risk"])
 def test_gradients_reach_what_computes_the_scores(name):
   made = reference.random_forest(3)
-  packed = forest.pack(made)
+  packed = forest_losses.pack(made)
   rng = np.random.default_rng(0)
   inputs = rng.normal(size=(made.num_edges, 3)).astype(np.float32)
   costs = packed.pad(rng.uniform(size=made.num_edges).astype(np.float32))
@@ -249,7 +252,9 @@ def test_gradients_reach_what_computes_the_scores(name):
   }
   scorer = lambda p: jnp.tanh(inputs @ p["hidden"]) @ p["out"]
   loss = jax.jit(
-    lambda p: getattr(forest, name)(packed, packed.pad(scorer(p)), costs)[0]
+    lambda p: getattr(forest_losses, name)(
+      packed, packed.pad(scorer(p)), costs
+    )[0]
   )
   slopes = jax.grad(loss)(parameters)
   assert np.abs(slopes["hidden"]).max() > 1e-2

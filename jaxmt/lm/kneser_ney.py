@@ -26,10 +26,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from jaxmt.errors import InputError
-from jaxmt.lm import counts as counts_lib
-from jaxmt.lm import model as model_lib
-from jaxmt.lm.counts import BOS, EOS, SPECIALS, UNK, NgramCounts
-from jaxmt.lm.model import Level, NgramModel
+from jaxmt.lm import ngram_counts as counts_lib
+from jaxmt.lm import ngram_model as model_lib
+from jaxmt.lm.ngram_counts import BOS, EOS, SPECIALS, UNK, NgramCounts
+from jaxmt.lm.ngram_model import Level, NgramModel
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 

@@ -29,7 +29,6 @@ from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.ragged import Ragged
-from jaxmt.train import config as config_lib
 from jaxmt.train import counts as counts_lib
 from jaxmt.train import (
   edge_selection,
@@ -37,7 +36,7 @@ from jaxmt.train import (
   leave_one_out,
   shard_counting,
 )
-from jaxmt.train.config import ThetaConfig
+from jaxmt.train import theta_config as config_lib
 from jaxmt.train.edge_selection import Selection
 from jaxmt.train.shard_counting import (
   Counted,
@@ -45,7 +44,8 @@ from jaxmt.train.shard_counting import (
   Shard,
   TrainingBitext,
 )
-from jaxmt.train.theta import theta_of, with_theta
+from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.theta_features import theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import Learned, PreviousEpoch, RunOptions
 

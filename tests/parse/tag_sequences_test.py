@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 
 from jaxmt.hypergraph.semirings import LOG, MAX
-from jaxmt.parse import hmm
+from jaxmt.parse import tag_sequences
 
 LENGTHS = np.array([4, 1, 3, 0])
 
@@ -25,10 +25,14 @@ def sequences(start, transition, emission, length):
 
 def test_sums_posteriors_and_best_tags_are_those_of_enumeration():
   start, transition, emission = make()
-  logs = hmm.total(start, transition, emission, LENGTHS, LOG)
-  best = hmm.total(start, transition, emission, LENGTHS, MAX)
-  tags = np.asarray(hmm.best_tags(start, transition, emission, LENGTHS))
-  shares = np.asarray(hmm.posteriors(start, transition, emission, LENGTHS))
+  logs = tag_sequences.total(start, transition, emission, LENGTHS, LOG)
+  best = tag_sequences.total(start, transition, emission, LENGTHS, MAX)
+  tags = np.asarray(
+    tag_sequences.best_tags(start, transition, emission, LENGTHS)
+  )
+  shares = np.asarray(
+    tag_sequences.posteriors(start, transition, emission, LENGTHS)
+  )
   for row, length in enumerate(LENGTHS[:3]):
     found = list(sequences(start, transition, emission[row], length))
     scores = np.array([score for _, score in found])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from jaxmt.parse import evaluation
+from jaxmt.parse import attachment_scores
 from jaxmt.text import treebank
 from jaxmt.text.ragged import Ragged
 
@@ -14,7 +14,7 @@ def test_attachment_by_hand(tmp_path):
   )
   bank = treebank.read_treebank(str(path))
   heads = np.array([-1, 0, 1, *range(-1, 9), 10 - 2], np.int32)
-  found = evaluation.attachment(
+  found = attachment_scores.attachment(
     bank, Ragged(flat=heads, offsets=bank.words.offsets)
   )
   assert found["sentences"] == 2 and found["words"] == 13

@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxmt.errors import InputError
-from jaxmt.lm import arpa_write, estimate, model, text
-from jaxmt.lm.estimate import EstimateConfig
+from jaxmt.lm import arpa_write, kneser_ney, ngram_model, word_ids
+from jaxmt.lm.kneser_ney import EstimateConfig
 from jaxmt.text import files
 from tests import util
 from tests.lm import language_models
-from tests.reference import backoff, kneser_ney
+from tests.reference import backoff
+from tests.reference import kneser_ney as slow
 
 # Written by: lmplz --text market.txt --arpa FILE -o ORDER [--prune ...]
 #   [--discount_fallback]
@@ -30,14 +31,14 @@ def config(order, prune=(), fallback=True):
   return EstimateConfig(
     order=order,
     prune=prune,
-    fallback=estimate.FALLBACK if fallback else None,
+    fallback=kneser_ney.FALLBACK if fallback else None,
   )
 
 
 @pytest.mark.parametrize("name, order, prune, fallback", GOLDEN)
 def test_writes_the_file_that_lmplz_writes(name, order, prune, fallback):
-  sentences, words = text.encode_corpus(language_models.market_lines())
-  made = estimate.estimate(sentences, words, config(order, prune, fallback))
+  sentences, words = word_ids.encode_corpus(language_models.market_lines())
+  made = kneser_ney.estimate(sentences, words, config(order, prune, fallback))
   wanted = files.read_text(str(language_models.TESTDATA / name))
   assert language_models.arpa_text(made).split("\n") == wanted.split("\n")
 
@@ -48,14 +49,14 @@ def test_equals_the_dictionary_oracle(data, lines, order):
   prune = data.draw(language_models.prunings(order))
   made = language_models.from_lines(lines, order=order, prune=prune)
   thresholds = [*prune, *[prune[-1] if prune else 0] * (order - len(prune))]
-  wanted = kneser_ney.estimate(
-    [line.split() for line in lines], order, thresholds, estimate.FALLBACK
+  wanted = slow.estimate(
+    [line.split() for line in lines], order, thresholds, kneser_ney.FALLBACK
   )
   got = {}
   for k in range(1, order + 1):
     level = made.levels[k - 1]
     for row, p, b in zip(
-      model.spell(made.levels, k).tolist(),
+      ngram_model.spell(made.levels, k).tolist(),
       level.probability.tolist(),
       level.backoff.tolist(),
       strict=True,
@@ -95,8 +96,8 @@ def test_equals_lmplz_on_a_real_corpus(order, prune):
     files.read_text(str(language_models.TESTDATA / "multi30k.lmplz.json"))
   )[name]
   lines = files.read_lines(str(folder / "train.en.gz"))
-  sentences, words = text.encode_corpus(lines)
-  made = estimate.estimate(sentences, words, config(order, prune, False))
+  sentences, words = word_ids.encode_corpus(lines)
+  made = kneser_ney.estimate(sentences, words, config(order, prune, False))
   assert made.counts == tuple(row["count"] for row in golden)
   for level, row in zip(made.levels, golden, strict=True):
     step = row["step"]
@@ -119,8 +120,8 @@ def test_whole_file_of_a_real_corpus():
   corpus = util.corpus("multi30k-de-en")
   theirs = util.corpus("cdec-multi30k-de-en") / "lm4.arpa.gz"
   lines = files.read_lines(str(corpus / "train.en.gz"))
-  sentences, words = text.encode_corpus(lines)
-  made = estimate.estimate(sentences, words, config(4, (), False))
+  sentences, words = word_ids.encode_corpus(lines)
+  made = kneser_ney.estimate(sentences, words, config(4, (), False))
   read = language_models.arpa_read.read_arpa(str(theirs))
   assert made.words == read.words
   for ours, other in zip(made.levels, read.levels, strict=True):
@@ -134,7 +135,7 @@ def test_every_n_gram_knows_its_words():
   made = language_models.from_lines(["a b a b", "b a"], order=3)
   trigrams = {
     tuple(made.words[word] for word in row)
-    for row in model.spell(made.levels, 3).tolist()
+    for row in ngram_model.spell(made.levels, 3).tolist()
   }
   assert trigrams == {
     ("<s>", "a", "b"),
@@ -145,8 +146,8 @@ def test_every_n_gram_knows_its_words():
     ("b", "a", "</s>"),
   }
   for k in (2, 3):
-    rows = model.spell(made.levels, k)
-    shorter = model.spell(made.levels, k - 1)
+    rows = ngram_model.spell(made.levels, k)
+    shorter = ngram_model.spell(made.levels, k - 1)
     level = made.levels[k - 1]
     np.testing.assert_array_equal(shorter[level.suffix], rows[:, 1:])
     np.testing.assert_array_equal(shorter[level.context], rows[:, :-1])
@@ -168,32 +169,32 @@ def test_short_lines_leave_the_high_orders_empty():
   ],
 )
 def test_bad_configs(order, prune, cause):
-  sentences, words = text.encode_corpus(["a b"])
+  sentences, words = word_ids.encode_corpus(["a b"])
   with pytest.raises(InputError, match=cause):
-    estimate.estimate(sentences, words, config(order, prune))
+    kneser_ney.estimate(sentences, words, config(order, prune))
 
 
 def test_bad_fallback():
-  sentences, words = text.encode_corpus(["a b"])
+  sentences, words = word_ids.encode_corpus(["a b"])
   wrong = EstimateConfig(order=2, fallback=(0.5, 1.0, 3.5))
   with pytest.raises(InputError, match=r"3\.5 for count 3"):
-    estimate.estimate(sentences, words, wrong)
+    kneser_ney.estimate(sentences, words, wrong)
 
 
 def test_empty_text():
-  sentences, words = text.encode_corpus([])
+  sentences, words = word_ids.encode_corpus([])
   with pytest.raises(InputError, match="empty"):
-    estimate.estimate(sentences, words, config(2))
+    kneser_ney.estimate(sentences, words, config(2))
 
 
 def test_too_small_for_discounts_names_the_order():
-  sentences, words = text.encode_corpus(["a b a"])
+  sentences, words = word_ids.encode_corpus(["a b a"])
   with pytest.raises(InputError, match="1-gram has adjusted count 3"):
-    estimate.estimate(sentences, words, config(2, (), False))
+    kneser_ney.estimate(sentences, words, config(2, (), False))
   lines = language_models.market_lines()
-  sentences, words = text.encode_corpus(lines)
+  sentences, words = word_ids.encode_corpus(lines)
   with pytest.raises(InputError, match="2-gram discount for adjusted count 3"):
-    estimate.estimate(sentences, words, config(2, (), False))
+    kneser_ney.estimate(sentences, words, config(2, (), False))
 
 
 def test_probability_one_is_zero_in_logs():

@@ -12,7 +12,7 @@ from jaxmt.decode import model as models
 from jaxmt.decode import translator as translators
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import decoder, phrase_model, stack_forest
+from jaxmt.decode.phrase import phrase_decoder, phrase_model, stack_forest
 from jaxmt.errors import InputError
 from jaxmt.runtime import parallel
 from tests import util
@@ -27,7 +27,7 @@ def decode(model, source, *, beam=300, pop=300, **options):
   config = DecodeConfig(search=sizes)
   (found,) = [
     part
-    for parts in decoder.decode(model, source, config=config, **options)
+    for parts in phrase_decoder.decode(model, source, config=config, **options)
     for part in parts
   ]
   return found
@@ -68,7 +68,7 @@ def test_edges_of_merged_hypotheses_have_their_own_features(lexical):
   for seed in range(12):
     case = enumeration.random_case(seed)
     model, source = enumeration.to_model(case, distortion=3, lexical=lexical)
-    result, _ = decoder.search_exactly(model, source, limit=4096)
+    result, _ = phrase_decoder.search_exactly(model, source, limit=4096)
     forest = stack_forest.extract(model, result)
     edges = translation_forest.edge_features(model, result.source, forest)
     vector = [model.weights.get(name, 0.0) for name in model.feature_names]
@@ -166,24 +166,26 @@ def test_the_kernel_equals_the_array_program(kind, limit, beam, pop):
 def test_eager_compiled_and_split_searches_agree():
   case = enumeration.random_case(3, count=20)
   model, source = enumeration.to_model(case, distortion=2)
-  sizes = decoder.stack_config(
+  sizes = phrase_decoder.stack_config(
     model, DecodeConfig(search=search.make_config(beam=4, pop=8))
   )
-  chart = decoder.build_chart(model, source)
-  compiled = decoder.run_device(model, source, chart, config=sizes)
-  padded, rules = decoder.localise(model, source, chart)
-  eager = decoder.stack_search.search(
+  chart = phrase_decoder.build_chart(model, source)
+  compiled = phrase_decoder.run_device(model, source, chart, config=sizes)
+  padded, rules = phrase_decoder.localise(model, source, chart)
+  eager = phrase_decoder.stack_search.search(
     jax.tree.map(lambda leaf: jnp.asarray(leaf[:2]), padded),
     jax.tree.map(jnp.asarray, rules),
     models.device_parameters(model)[0],
-    decoder.stack_weights(model, np.inf),
+    phrase_decoder.stack_weights(model, np.inf),
     config=sizes,
     feature=model.features[0],
   )
   np.testing.assert_allclose(compiled.final[:2], eager.final, rtol=1e-5)
   if len(jax.devices()) > 1:
     mesh = parallel.make_mesh(2)
-    split = decoder.run_device(model, source, chart, config=sizes, mesh=mesh)
+    split = phrase_decoder.run_device(
+      model, source, chart, config=sizes, mesh=mesh
+    )
     np.testing.assert_array_equal(compiled.head, split.head)
     np.testing.assert_array_equal(compiled.final, split.final)
 
@@ -191,15 +193,15 @@ def test_eager_compiled_and_split_searches_agree():
 def test_the_array_program_lowers():
   case = enumeration.random_case(3, count=2)
   model, source = enumeration.to_model(case, distortion=2)
-  sizes = decoder.stack_config(
+  sizes = phrase_decoder.stack_config(
     model, DecodeConfig(search=search.make_config(beam=4, pop=8))
   )
-  chart = decoder.build_chart(model, source)
+  chart = phrase_decoder.build_chart(model, source)
   programs = util.lowered(
-    decoder.stack_search.search,
-    *decoder.localise(model, source, chart),
+    phrase_decoder.stack_search.search,
+    *phrase_decoder.localise(model, source, chart),
     models.device_parameters(model)[0],
-    decoder.stack_weights(model, np.inf),
+    phrase_decoder.stack_weights(model, np.inf),
     config=sizes,
     feature=model.features[0],
   )
@@ -209,19 +211,19 @@ def test_the_array_program_lowers():
 def test_exact_search_says_whether_it_was():
   case = enumeration.random_case(2, count=30, longest=6)
   model, source = enumeration.to_model(case, distortion=3)
-  result, complete = decoder.search_exactly(model, source, limit=1 << 14)
+  result, complete = phrase_decoder.search_exactly(model, source, limit=1 << 14)
   assert complete.all()
   for row, words in enumerate(case.sentences):
     every = enumeration.scored(case, words, limit=3)
     assert result.best().score[row] == pytest.approx(every[0][0], abs=1e-4)
-  _, complete = decoder.search_exactly(model, source, limit=2)
+  _, complete = phrase_decoder.search_exactly(model, source, limit=2)
   assert not complete.all()
 
 
 def test_no_beam_beats_exact_search_and_a_threshold_drops():
   case = enumeration.random_case(5, count=40, longest=8)
   model, source = enumeration.to_model(case, distortion=-1)
-  exact, complete = decoder.search_exactly(model, source, limit=1 << 16)
+  exact, complete = phrase_decoder.search_exactly(model, source, limit=1 << 16)
   assert complete.all()
   for beam in (1, 4, 16):
     result = decode(model, source, beam=beam, pop=4 * beam)
@@ -230,7 +232,7 @@ def test_no_beam_beats_exact_search_and_a_threshold_drops():
   config = DecodeConfig(search=search.make_config(beam=20, pop=40), threshold=0)
   (narrow,) = [
     part
-    for parts in decoder.decode(model, source, config=config)
+    for parts in phrase_decoder.decode(model, source, config=config)
     for part in parts
   ]
   assert ((narrow.beams.score > -1e29).sum(-1) <= 1).all()
