@@ -108,24 +108,25 @@ def main(argv: list[str]) -> None:
     lines=np.arange(len(test.source)), sure=test.sure, possible=test.possible
   )
   own = np.arange(len(test.source), len(test.source) + len(lines[0]))
-  rows = []
+  rows, trained = [], {}
   for name in _SYSTEMS.value:
-    rows.append(_row(name, text, learnt, gold, own))
+    rows.append(_row(name, text, learnt, gold, own, trained))
     progress.say(json.dumps(rows[-1]))
   print(json.dumps(rows) if _JSON.value else text_tables.text(rows))
 
 
-def _row(name: str, text, learnt, gold, bitext_lines) -> dict:
+def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
   """Scores one system and keeps its links."""
   start = time.process_time()
   lines = gold.lines
   keep = name in _BITEXT_LINKS.value
   wanted = np.append(lines, bitext_lines) if keep else lines
-  linked, more = _links(name, text, learnt, gold, wanted)
+  linked, more = _links(name, text, learnt, gold, wanted, trained)
   links, sure, possible = ragged.select(linked, lines), gold.sure, gold.possible
   if _SWAP.value and not _is_unsupervised(name):
     other = dataclasses.replace(text, gold=gold)
-    turned, others = _links(name, other, learnt, text.gold, text.gold.lines)
+    lines = text.gold.lines
+    turned, others = _links(name, other, learnt, text.gold, lines, trained)
     more = {key: [value, others[key]] for key, value in more.items()}
   else:
     turned = linked
@@ -186,7 +187,9 @@ def _itg_config(name: str) -> tuple[itg_training.ItgConfig, int, str]:
   return config, int(rounds or "0"), decoder
 
 
-def _links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
+def _links(
+  name: str, text, learnt, gold, lines, trained
+) -> tuple[Ragged, dict]:
   """Links of some lines by one system; others may have links, too.
 
   Args:
@@ -195,6 +198,7 @@ def _links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
     learnt: evidence.
     gold: what pruning errors are counted on.
     lines: which lines.
+    trained: ITG aligners by config and first hand-aligned line; grows.
   """
   first, _, method = name.partition(":")
   if name == "hmm":
@@ -221,23 +225,28 @@ def _links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
       found.links["backward"],
       method=method or _METHOD.value,
     ), {}
-  return _itg_links(name, text, learnt, gold, lines)
+  return _itg_links(name, text, learnt, gold, lines, trained)
 
 
-def _itg_links(name: str, text, learnt, gold, lines) -> tuple[Ragged, dict]:
+def _itg_links(
+  name: str, text, learnt, gold, lines, trained
+) -> tuple[Ragged, dict]:
   """Links by an ITG aligner, and errors of its pruner."""
   config, rounds, decoder = _itg_config(name)
   options = {"seed": _SEED.value, "report": progress.say}
   more: dict[str, float] = {}
+  key = (config, int(text.gold.lines[0]))
   if rounds:
     aligner, links, history = supervised_alignment.semi_supervised(
       learnt, text, config, rounds=rounds, decoder=decoder, **options
     )
     more["rounds"] = len(history)
   else:
-    aligner = itg_training.train(
-      learnt, text.source, text.target, text.gold, config, **options
-    )
+    if key not in trained:
+      trained[key] = itg_training.train(
+        learnt, text.source, text.target, text.gold, config, **options
+      )
+    aligner = trained[key]
     threshold = supervised_alignment.learnt_threshold(
       aligner, text, text.gold, config, decoder
     )

@@ -197,9 +197,21 @@ def _finder(found, baseline, against: Sequence[str] = ()) -> layouts.Find:
       and system not in against
       and _beats_all(outcome, others, metric),
       fallback=_fallback(outcome),
+      measures=_means(outcome.measures),
     )
 
   return find
+
+
+def _means(measures: Sequence[dict[str, float]]) -> dict[str, float]:
+  """Means over seeds of the numbers that the runs of all seeds report."""
+  names = set(measures[0]).intersection(*measures) if measures else ()
+  columns = {name: [one[name] for one in measures] for name in sorted(names)}
+  return {
+    name: statistics.mean(values)
+    for name, values in columns.items()
+    if all(isinstance(value, int | float) for value in values)
+  }
 
 
 def main(argv: list[str]) -> None:

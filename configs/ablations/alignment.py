@@ -39,7 +39,7 @@ _NAMES = {
   "w": "W-ITG, DPDI",
   "hp": "HP-ITG, DPDI",
   "hp-tic-tac-toe": "HP-ITG, tic-tac-toe",
-  "hp-dp": "HP-ITG, links cut",
+  "hp-dp": "HP-ITG, DP pruning",
   "hp-mert": "HP-ITG, DPDI, weights by MERT",
   "emd": "HP-ITG, DPDI, EMD rounds",
   "neural": "neural HMM",
@@ -48,6 +48,7 @@ LAYOUT = {
   "kind": "rows",
   "headings": ["aligner"],
   "gain": True,
+  "measures": {"rules": "rules"},
   "rows": [[name, entry, "primary"] for entry, name in _NAMES.items()],
 }
 SEEDS = (0,)

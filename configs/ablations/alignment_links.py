@@ -43,6 +43,7 @@ LAYOUT = {
   "kind": "rows",
   "headings": ["aligner"],
   "gain": True,
+  "measures": {"rules": "rules"},
   "rows": [[name, entry, "primary"] for entry, name in _NAMES.items()],
 }
 SEEDS = (0,)

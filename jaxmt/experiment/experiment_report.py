@@ -111,7 +111,7 @@ def _p_values(outcome: Outcome) -> dict[str, dict[str, float]]:
 
 
 def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
-  """What was measured of each system; of the baseline, its extraction too."""
+  """What was measured of each system; of the first, extraction, too."""
   found = {name: _measures(own) for name, own in outcome.systems.items()}
   for name, own in outcome.trees.items():
     stages = own.stages.items()
@@ -120,7 +120,9 @@ def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
   if outcome.grammar and outcome.grammar.seconds and found:
     pairs = len(outcome.corpus.value.train_source)
     speed = round(pairs / outcome.grammar.seconds, 3)
-    found[next(iter(found))].setdefault("sentences_per_second", speed)
+    first = found[next(iter(found))]
+    first.setdefault("sentences_per_second", speed)
+    first["rules"] = outcome.grammar.value.metrics["rules"]
   return found
 
 

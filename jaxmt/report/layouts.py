@@ -7,9 +7,10 @@ A study file may define `LAYOUT`, JSON values of one of the shapes
 
 one line for each row: its labels, then tune and test score, and on request the
 gain on test over the study's baseline, with its p-value as it is and
-corrected for the number of rows that are tested (Holm 1979). With "against",
-names of systems, `+` after a test score says that it is better than each of
-these in the same entry, with p < 0.01;
+corrected for the number of rows that are tested (Holm 1979), and numbers that
+the runs report, if "measures" is {heading: name, ...}. With "against", names of
+systems, `+` after a test score says that it is better than each of these in the
+same entry, with p < 0.01;
 
     {"kind": "grid", "corner": c, "columns": [label, ...],
      "rows": [[label, [entry, system], ...], ...]}
@@ -85,6 +86,7 @@ class Summary:
     beats_all: whether it is better than all of "against", each with p < 0.01.
     fallback: mean share of training counts that come from sentences without an
       admissible derivation; None for systems without training.
+    measures: means of other numbers that the runs report.
   """
 
   values: tuple[float, ...]
@@ -93,6 +95,7 @@ class Summary:
   better: bool = False
   beats_all: bool = False
   fallback: float | None = None
+  measures: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
   @property
   def mean(self) -> float:
@@ -232,6 +235,9 @@ def _line(layout, row, find, metric) -> tuple[dict[str, Any], float | None]:
     out["gain on test"] = _signed(None if own is None else own.gain)
     out["p"] = "" if p_value is None else f"{p_value:.4f}"
     out["p (Holm)"] = ""
+  for heading, name in layout.get("measures", {}).items():
+    value = None if own is None else own.measures.get(name)
+    out[heading] = "" if value is None else f"{value:,.10g}"
   if own is not None and own.fallback is not None:
     out[FALLBACK] = percent(own.fallback)
   return out, p_value

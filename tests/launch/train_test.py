@@ -73,6 +73,7 @@ def test_results_table_and_report(whole):
   assert "nrefs:3" in results["signatures"]["bleu"]
   measures = results["measures"]["augmented-forest"]
   assert measures["seconds"] > 0 and measures["sentences_per_second"] > 0
+  assert results["measures"]["primary"]["rules"] > 0
   stages = [
     json.loads(line)["stage"]
     for line in (workdir / "metrics.jsonl").read_text().splitlines()

@@ -156,3 +156,21 @@ def test_fallback_shares_stand_beside_scores():
 
   first, second = layouts.rows(layout, look, ["bleu"])
   assert "fall-back" not in first and second["fall-back"] == "74.4 %"
+
+
+def test_numbers_that_runs_report_stand_in_columns():
+  layout = {
+    "kind": "rows",
+    "headings": ["aligner"],
+    "measures": {"rules extracted": "rules"},
+    "rows": [["HMM", "base", "s"], ["ITG", "itg", "s"]],
+  }
+
+  def look(entry, system, part, metric):
+    del system, part, metric
+    known = {"rules": 1234567.0} if entry == "itg" else {}
+    return layouts.Summary(values=(30.0,), measures=known)
+
+  first, second = layouts.rows(layout, look, ["bleu"])
+  assert first["rules extracted"] == ""
+  assert second["rules extracted"] == "1,234,567"

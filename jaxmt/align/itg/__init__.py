@@ -8,6 +8,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "evidence",
   "gold_spans",
   "itg_model",
+  "link_violations",
   "parse",
   "pruning",
   "rules",

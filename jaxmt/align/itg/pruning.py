@@ -4,9 +4,9 @@ Liu, Li & Zhou (ACL 2010), "Discriminative Pruning for Discriminative ITG
 Alignment" (DPDI): eight features of a bi-span, whose weights put the target
 span of a gold tree high among all target spans (`jaxmt.tune.lists.rank_mert`).
 Tic-tac-toe pruning (Zhang & Gildea, 2005) is the special case with weight 1 for
-the first two features. The pruner of Haghighi et al. (2009) asks how many
-confident links of the HMM a bi-span cuts: here the links that it cuts itself,
-without the bound on what the rest of a derivation must cut.
+the first two features. The pruner of Haghighi et al. (2009), "dp", asks how
+many confident links of the HMM a bi-span makes derivations leave out, and has
+no weights: see `link_violations`.
 
 All features are differences of running sums over the target, so a batch is a
 few matrix products and one fused loop over (source span, target span).
@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxmt.align.itg import bispans
+from jaxmt.align.itg import bispans, link_violations
 from jaxmt.align.itg.bispans import BiSpans
 from jaxmt.align.itg.link_features import Matrices
 from jaxmt.text.ragged import Ragged, row_offsets
@@ -39,8 +39,6 @@ FEATURES = (
 )
 PRUNERS = ("dpdi", "tic-tac-toe", "dp")
 TIC_TAC_TOE = np.array([1.0, 1.0, 0, 0, 0, 0, 0, 0])
-# Confident links cut, then posteriors: one link outweighs all posteriors.
-DYNAMIC_PROGRAM = np.array([0, 0, 0, -100.0, 0, 0, 1.0, -1.0])
 # The features differ in scale: a start that uses the ratios, too.
 DPDI_START = np.array([1.0, 1.0, 1.0, -5.0, -1.0, -5.0, 5.0, -20.0])
 CONFIDENT = 0.9  # least posterior of a link for the "dp" pruner
@@ -55,7 +53,7 @@ class Pruner:
 
   Attributes:
     name: one of `PRUNERS`.
-    weights: of `FEATURES`, float64 `[8]`.
+    weights: of `FEATURES`, float64 `[8]`; all 0 for "dp".
     beam: target spans for each source span.
     ratio: source words per target word that feature 5 compares with; the
       papers have 1.15 for Chinese and English.
@@ -83,7 +81,7 @@ def pruner(name: str, *, beam: int = 10, ratio: float = 1.0) -> Pruner:
   start = {
     "dpdi": DPDI_START,
     "tic-tac-toe": TIC_TAC_TOE,
-    "dp": DYNAMIC_PROGRAM,
+    "dp": np.zeros(len(FEATURES)),
   }
   if name not in start:
     raise ValueError(f"pruner '{name}' is none of {', '.join(PRUNERS)}")
@@ -214,13 +212,23 @@ def _source_spans(width: int) -> tuple[np.ndarray, np.ndarray]:
 def prune(matrices: Matrices, number: int, how: Pruner) -> BiSpans:
   """Returns the bi-spans of the first `number` sentence pairs of a batch."""
   width = matrices.model1.shape[1]
-  score, place = _best_spans(
-    matrices,
-    tuple(np.asarray(how.weights, np.float32)),
-    np.float32(how.ratio),
-    np.float32(how.threshold),
-    beam=min(how.beam, width * width),
-  )
+  beam = min(how.beam, width * width)
+  if how.name == "dp":
+    score, place = link_violations.best_spans(
+      np.asarray(matrices.posterior)[:number],
+      np.asarray(matrices.source_length)[:number],
+      np.asarray(matrices.target_length)[:number],
+      confident=how.threshold,
+      beam=beam,
+    )
+  else:
+    score, place = _best_spans(
+      matrices,
+      tuple(np.asarray(how.weights, np.float32)),
+      np.float32(how.ratio),
+      np.float32(how.threshold),
+      beam=beam,
+    )
   score, place = np.asarray(score)[:number], np.asarray(place)[:number]
   starts, ends = _source_spans(width)
   pair, span, rank = np.nonzero(score > -np.inf)
