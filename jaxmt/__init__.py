@@ -23,7 +23,7 @@ _FUNCTIONS = (
     "KBestLists",
     "Forced",
   ),
-  "Derivation",
+  *("Derivation", "load_trees", "translate_trees"),
 )
 # `decode` and `tune` are packages that can be called.
 _PACKAGES = (

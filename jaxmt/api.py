@@ -28,10 +28,17 @@ from jaxmt.decode import model as models
 from jaxmt.decode import translate as translate_lib
 from jaxmt.decode import translator as translators
 from jaxmt.decode.candidate_lists import CandidateLists
+from jaxmt.decode.dependency.phrase_trees import PhraseTree as PhraseTree
 from jaxmt.decode.forced import forced as forced_lib
 from jaxmt.decode.translator import Translator as Translator
 from jaxmt.decode.translator import with_weights as with_weights
-from jaxmt.experiment import finished_run, learning_run, saved_systems
+from jaxmt.experiment import (
+  finished_run,
+  learning_run,
+  saved_systems,
+  tree_systems,
+)
+from jaxmt.experiment.tree_systems import TreeSystem as TreeSystem
 from jaxmt.features import frequent_events, string_templates
 from jaxmt.hypergraph import forest as forest_lib
 from jaxmt.hypergraph.forest import Forest
@@ -114,6 +121,41 @@ def load_files(
     reordering=reordering,
     distortion=distortion,
     folders=models,
+  )
+
+
+def load_trees(path: str, *, store: str | None = None) -> TreeSystem:
+  """Returns the system with trees over phrases of a finished run.
+
+  Args:
+    path: workdir of launch/train.py.
+    store: the run's artefacts, if they are not in the workdir.
+
+  Raises:
+    InputError: if the run has none.
+  """
+  return tree_systems.read(path, store)
+
+
+def translate_trees(
+  system: TreeSystem,
+  lines: Sequence[str],
+  *,
+  source_trees: Sequence[Sequence[int] | None] | None = None,
+) -> list[PhraseTree | None]:
+  """Returns the best translation with a tree over its phrases of each line.
+
+  Args:
+    system: from `load_trees`.
+    lines: N tokenised sentences.
+    source_trees: heads of the words of each, -1 is the root; None to parse
+      them with the run's parser.
+
+  Raises:
+    InputError: for trees that do not fit, or that are missing.
+  """
+  return tree_systems.translate(
+    system, _checked(lines), source_trees=source_trees
   )
 
 

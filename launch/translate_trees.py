@@ -3,6 +3,12 @@ r"""Translates by parsing phrase lattices: dependency trees over phrases.
     python launch/translate_trees.py --grammar=G --lm=LM.arpa --weights=W \
         --input=S [--source_trees=CONLLU] [--dependencies=T --clusters=C] \
         [--dependency_weights=D] --output=H
+    python launch/translate_trees.py --workdir=RUN --input=S --output=H
+
+The second form takes everything from a finished run of launch/train.py with the
+system `phrase-dependency`, and parses S with the parser of the run unless
+--source_trees are given. Flags of the search that are not given are then those
+of the run.
 
 G is a phrase table. Its search makes lattices, which are pruned; a translation
 and a projective dependency tree over its phrases are then found together. D
@@ -21,7 +27,7 @@ parser in the loop.
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from absl import flags
@@ -30,7 +36,7 @@ from jaxmt.decode.dependency import oracle, phrase_trees, tree_translator
 from jaxmt.decode.dependency.phrase_trees import Candidate, PhraseTree
 from jaxmt.decode.dependency.tree_translator import ParsingTask
 from jaxmt.errors import InputError
-from jaxmt.experiment import tree_flags
+from jaxmt.experiment import tree_flags, tree_systems
 from jaxmt.inspection import phrase_tree_views
 from jaxmt.metrics.encoded_text import ReferenceLines
 from jaxmt.report import html, page
@@ -39,6 +45,12 @@ from jaxmt.text import files, ragged, references, treebank
 from jaxmt.text.treebank import Treebank
 
 flags.adopt_module_key_flags(tree_flags)
+_WORKDIR = flags.DEFINE_string(
+  "workdir", "", "finished run, for --grammar etc."
+)
+_STORE = flags.DEFINE_string(
+  "store", None, "the run's artefacts, if not in the workdir (as in a study)"
+)
 _INPUT = flags.DEFINE_string("input", "", "text to translate")
 _OUTPUT = flags.DEFINE_string("output", "", "translations")
 _TREES = flags.DEFINE_string("trees", "", "trees of the translations, CoNLL-U")
@@ -63,13 +75,8 @@ def main(argv: list[str]) -> None:
       *("input", "source_trees", "dependency_weights", "references"),
     ),
   )
-  program.required(
-    grammar=tree_flags.GRAMMAR.value,
-    lm=tree_flags.LM.value,
-    weights=tree_flags.WEIGHTS.value,
-    input=_INPUT.value,
-    output=_OUTPUT.value,
-  )
+  program.required(input=_INPUT.value, output=_OUTPUT.value)
+  _check_model()
   if _ORACLE.value and not _REFERENCES.value:
     raise InputError("--oracle needs --references")
   if _NBEST_SIZE.value < 1:
@@ -83,11 +90,8 @@ def main(argv: list[str]) -> None:
   found: list[PhraseTree | None] = []
   nbest: list[str] = []
   oracles: list[str] = []
-  for task in tree_flags.tasks(lines, size=_PART):
+  for task, weights in _tasks(lines):
     first = len(found)
-    weights = phrase_trees.fine_weights(
-      task.coarse, tree_flags.read_given_weights(task.names)
-    )
     threads = tree_flags.THREADS.value
     found += tree_translator.translations(task, weights, threads=threads)
     if expected is not None:
@@ -116,6 +120,45 @@ def main(argv: list[str]) -> None:
     files.write_lines(_ORACLE.value, oracles)
   if _NBEST.value:
     files.write_lines(_NBEST.value, nbest)
+
+
+_OF_RUNS = (  # what a run has of its own
+  *(tree_flags.GRAMMAR, tree_flags.LM, tree_flags.WEIGHTS),
+  *(tree_flags.REORDERING, tree_flags.DEPENDENCIES, tree_flags.CLUSTERS),
+)
+
+
+def _check_model() -> None:
+  """Wants either a run or files."""
+  if not _WORKDIR.value:
+    program.required(
+      grammar=tree_flags.GRAMMAR.value,
+      lm=tree_flags.LM.value,
+      weights=tree_flags.WEIGHTS.value,
+    )
+  for flag in _OF_RUNS if _WORKDIR.value else ():
+    if flag.value:
+      raise InputError(f"--workdir has its own --{flag.name}")
+
+
+def _tasks(
+  lines: list[str],
+) -> Iterator[tuple[ParsingTask, Mapping[str, float]]]:
+  """The sentences in parts, with the weights of the fine pass."""
+  if not _WORKDIR.value:
+    for task in tree_flags.tasks(lines, size=_PART):
+      given = tree_flags.read_given_weights(task.names)
+      yield task, phrase_trees.fine_weights(task.coarse, given)
+    return
+  system = tree_flags.with_flags(
+    tree_systems.read(_WORKDIR.value, _STORE.value)
+  )
+  trees = None
+  if tree_flags.SOURCE_TREES.value:
+    trees = tree_flags.source_trees(lines)
+  for task in tree_systems.tasks(system, lines, source_trees=trees, size=_PART):
+    given = tree_flags.read_given_weights(task.names)
+    yield task, {**system.weights, **given}
 
 
 def _oracles(task: ParsingTask, expected: ReferenceLines) -> list[str]:

@@ -41,6 +41,7 @@ from jaxmt.experiment.stages import (
   lm,
   mix_theta,
   system,
+  tree_parsing,
 )
 from jaxmt.experiment.stages import dependency_trees as tree_stages
 from jaxmt.experiment.stages import inspect as inspect_stage
@@ -251,7 +252,7 @@ def version(config: ExperimentConfig) -> str:
     *grammar.input_paths(config.grammar).values(),
   ]
   if systems.PHRASE_DEPENDENCY in config.systems:
-    paths += tree_stages.input_paths(config.trees.parse).values()
+    paths += tree_parsing.input_paths(config.trees.parse).values()
   if config.data.kind == "files":
     paths += corpus.input_paths(config.data.files).values()
   parts = {
@@ -482,24 +483,31 @@ def _trees(
 ) -> TreeArtefacts:
   """Parses, extracts phrase dependencies, learns weights and translates."""
   own = config.trees
-  treebanks = {
-    parameter: pipeline.source_file(path)
-    for parameter, path in tree_stages.input_paths(own.parse).items()
+  treebanks = tree_parsing.input_paths(own.parse)
+  parsers = {
+    side: run.stage(
+      f"{side}-parser",
+      tree_parsing.learn,
+      config=how,
+      resumable=False,
+      **_given(bank=treebanks.get(side)),
+    )
+    for side, how in tree_parsing.learning(own.parse).items()
   }
   parsed = run.stage(
     "parse",
-    tree_stages.parse,
+    tree_parsing.parse,
     config=own.parse,
     resumable=False,
     corpus=shared["corpus"],
-    **treebanks,
+    **parsers,
   )
   known = {}
-  if own.parse.target != tree_stages.NONE:
+  if own.parse.target != tree_parsing.NONE:
     known["dependencies"] = run.stage(
       "dependencies",
-      tree_stages.extract,
-      config=tree_stages.ExtractionConfig(length=own.length),
+      tree_parsing.extract,
+      config=tree_parsing.ExtractionConfig(length=own.length),
       corpus=shared["corpus"],
       grammar=shared["grammar"],
       links=links,
@@ -531,11 +539,20 @@ def _trees(
     **known,
   )
   return TreeArtefacts(
+    source_parser=parsers.get("source"),
+    target_parser=parsers.get("target"),
     parse=parsed,
     dependencies=known.get("dependencies"),
     tune=tuned,
     decode=decoded,
   )
+
+
+def _given(**paths: str | None) -> dict[str, pipeline.SourceFile]:
+  """Files as inputs of a stage, without those that there are not."""
+  return {
+    name: pipeline.source_file(path) for name, path in paths.items() if path
+  }
 
 
 def _learned_weights(

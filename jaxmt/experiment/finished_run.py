@@ -188,6 +188,9 @@ def find_system(run: FinishedRun, system: str | None) -> str:
   if not run.systems:
     raise InputError("the run has no systems", path=run.workdir)
   name = system or run.systems[-1]
+  if name == systems.PHRASE_DEPENDENCY and name in run.config["systems"]:
+    cause = f"system '{name}' parses lattices: see launch/translate_trees.py"
+    raise InputError(cause, path=run.workdir)
   if name not in run.systems:
     raise InputError(
       f"no system '{name}'; the run has: {', '.join(run.systems)}",

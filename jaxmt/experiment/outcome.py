@@ -7,17 +7,18 @@ from typing import Any
 from jaxmt.experiment.pipeline import Artefact
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus, Description, Translations
-from jaxmt.experiment.stages.dependency_trees import (
-  ParsedCorpus,
-  PhraseDependencies,
-  TreeTranslations,
-)
+from jaxmt.experiment.stages.dependency_trees import TreeTranslations
 from jaxmt.experiment.stages.evaluate import Scores
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.inspect import Inspection
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta
+from jaxmt.experiment.stages.tree_parsing import (
+  LearnedParser,
+  ParsedCorpus,
+  PhraseDependencies,
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,12 +55,16 @@ class TreeArtefacts:
   """The artefacts of the system with trees over phrases.
 
   Attributes:
+    source_parser: None if none was learnt; also of drawn trees.
+    target_parser: the same of the other side.
     parse: source and target trees.
     dependencies: of phrases, None without target trees.
     tune: weights of the fine pass.
     decode: translations with trees.
   """
 
+  source_parser: Artefact[LearnedParser] | None
+  target_parser: Artefact[LearnedParser] | None
   parse: Artefact[ParsedCorpus]
   dependencies: Artefact[PhraseDependencies] | None
   tune: Artefact[Tuned]

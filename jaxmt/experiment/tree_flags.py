@@ -4,6 +4,7 @@ from jaxmt.experiment import tree_flags
 flags.adopt_module_key_flags(tree_flags)
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from jaxmt.decode.dependency.phrase_lattices import PhraseLattice
 from jaxmt.decode.dependency.probabilities import Dependencies
 from jaxmt.decode.dependency.tree_translator import ParsingTask, TreeOptions
 from jaxmt.errors import InputError
+from jaxmt.experiment.stages import system as system_stage
+from jaxmt.experiment.tree_systems import TreeSystem
 from jaxmt.features.weights import DIALECTS
 from jaxmt.grammar import dependency_table
 from jaxmt.runtime import progress
@@ -95,6 +98,36 @@ def options() -> TreeOptions:
   except ValueError as error:
     raise InputError(f"--groups: {error}") from error
   return found
+
+
+def with_flags(system: TreeSystem) -> TreeSystem:
+  """Returns the system of a run with the limits that flags give.
+
+  Raises:
+    InputError: for settings that make no sense.
+  """
+  given = dataclasses.asdict(options())
+  named: dict[str, Any] = {
+    name: given[name]
+    for name, flag in (
+      *(("edges", EDGES), ("groups", GROUPS), ("unit", UNIT)),
+      *(("source_limit", SOURCE_LIMIT), ("target_limit", TARGET_LIMIT)),
+    )
+    if flags.FLAGS[flag.name].present
+  }
+  search = system.search
+  if flags.FLAGS[BEAM.name].present:
+    search = dataclasses.replace(search, beam=BEAM.value, pop=2 * BEAM.value)
+  if flags.FLAGS[DISTORTION.name].present:
+    search = dataclasses.replace(search, distortion=DISTORTION.value)
+  if flags.FLAGS[THREADS.name].present:
+    search = dataclasses.replace(search, threads=THREADS.value)
+  trees = dataclasses.replace(system.trees, **named)
+  try:
+    system_stage.check(search)
+  except ValueError as error:
+    raise InputError(f"search: {error}") from error
+  return dataclasses.replace(system, trees=trees, search=search)
 
 
 def load_task(lines: Sequence[str]) -> ParsingTask:

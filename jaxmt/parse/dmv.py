@@ -20,6 +20,7 @@ T: tags. Directions: 0 left, 1 right. Valence: 0 adjacent, 1 not adjacent.
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,13 +68,19 @@ class TagBatch:
 
 
 def normalised(counts: Dmv, *, numpy: bool = False) -> Dmv:
-  """Returns relative frequencies; uniform where nothing was counted."""
-  where = np.where if numpy else jnp.where
-  share = lambda x: where(
-    (total := x.sum(-1, keepdims=True)) > 0,
-    x / where(total > 0, total, 1.0),
-    1.0 / x.shape[-1],
-  )
+  """Returns relative frequencies; uniform where nothing was counted.
+
+  Counts are differences of sums, so that rounding may leave some below 0.
+  """
+  xp: Any = np if numpy else jnp
+
+  def share(counts: Any) -> Any:
+    counts = xp.maximum(counts, 0.0)
+    total = counts.sum(-1, keepdims=True)
+    some = total > 0
+    shares = counts / xp.where(some, total, 1.0)
+    return xp.where(some, shares, 1.0 / counts.shape[-1])
+
   return Dmv(
     root=share(counts.root),
     child=share(counts.child),

@@ -9,9 +9,17 @@ tags alone ("unsupervised": DMV from CCV2), or by drawing projective trees
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from jaxmt.parse import induction, sibling_parser, tagger, tree_forest
+from jaxmt.errors import InputError
+from jaxmt.parse import (
+  induction,
+  saved_parsers,
+  sibling_parser,
+  tagger,
+  tree_forest,
+)
 from jaxmt.parse.induction import InductionConfig
 from jaxmt.parse.sibling_parser import SiblingConfig
 from jaxmt.text import treebank
@@ -19,6 +27,10 @@ from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
 
 KINDS = ("supervised", "unsupervised", "random")
+_PARTS = {  # and what each may be
+  "tagger": tagger.Tagger,
+  "parser": (sibling_parser.SiblingParser, induction.TagParser),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -96,3 +108,39 @@ def heads(found: TextParser, bank: Treebank) -> Ragged:
   if isinstance(found.parser, sibling_parser.SiblingParser):
     return sibling_parser.parse(found.parser, bank)
   return induction.parse(found.parser, bank)
+
+
+def to_values(found: TextParser) -> dict[str, Any]:
+  """Returns it as named arrays, lists of strings and JSON values."""
+  values: dict[str, Any] = {"kind": found.kind, "seed": found.seed}
+  for part in _PARTS:
+    if getattr(found, part) is not None:
+      own = saved_parsers.to_values(getattr(found, part))
+      values |= {f"{part}-{name}": value for name, value in own.items()}
+  return values
+
+
+def from_values(values: Mapping[str, Any], *, path: str = "") -> TextParser:
+  """Returns the parser of `to_values`.
+
+  Args:
+    values: what it returned.
+    path: where they were read, for error messages.
+
+  Raises:
+    InputError: naming a value that is missing, or does not fit.
+  """
+  kind, seed = values.get("kind"), values.get("seed")
+  if kind not in KINDS or type(seed) is not int:
+    raise InputError("not a parser of text", path=path or None)
+  parts = dict.fromkeys(_PARTS)
+  for part in _PARTS if kind != "random" else ():
+    own = {
+      name.removeprefix(f"{part}-"): value
+      for name, value in values.items()
+      if name.startswith(f"{part}-")
+    }
+    parts[part] = saved_parsers.from_values(own, path=path)
+    if not isinstance(parts[part], _PARTS[part]):
+      raise InputError(f"its {part} is none", path=path or None)
+  return TextParser(kind=kind, seed=seed, **parts)

@@ -168,6 +168,13 @@ def _check_trees(bank: Treebank, starts: Sequence[int], path: str) -> None:
     raise InputError(cause, path=path, line=starts[row])
 
 
+def is_tree(heads: np.ndarray) -> bool:
+  """Whether the heads of a sentence's words make one tree."""
+  array = np.asarray(heads, np.int32)
+  known = bool(np.all(array >= ROOT)) and len(array) > 0
+  return known and _first_fault(array, np.array([0, len(array)]))[0] < 0
+
+
 @njit
 def _first_fault(heads, offsets):
   """(row, kind) of the first sentence that is no tree, row -1 if none is."""

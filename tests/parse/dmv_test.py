@@ -166,3 +166,16 @@ def test_trees_of_least_risk_have_most_expected_arcs(kernel):
     agree = (trees[:, None] == trees[None]).sum(-1)
     gains = agree @ (joint / joint.sum())
     np.testing.assert_array_equal(heads[row], trees[np.argmax(gains)])
+
+
+@pytest.mark.parametrize("numpy", [False, True])
+def test_counts_that_rounding_left_below_zero(numpy):
+  like = np.asarray if numpy else jnp.asarray
+  counts = dmv.Dmv(
+    root=like([1.0, -1e-9]),
+    child=like(np.ones((2, 2, 2))),
+    stop=like(np.full((2, 2, 2, 2), [2.0, -1e-9])),
+  )
+  found = dmv.normalised(counts, numpy=numpy)
+  np.testing.assert_array_equal(found.root, [1, 0])
+  np.testing.assert_array_equal(found.stop, np.ones((2, 2, 2)))

@@ -1,5 +1,6 @@
 import pytest
 
+from jaxmt.errors import InputError
 from jaxmt.parse import text_parsing
 from jaxmt.parse.induction import InductionConfig
 from jaxmt.parse.sibling_parser import SiblingConfig
@@ -31,8 +32,14 @@ def test_lines_become_trees(tmp_path, kind):
   if kind == "supervised":
     assert bank.heads.tolist() == [1, 2, -1, 1, 2, -1, -1]
     assert bank.tag_names[bank.tags[0]] == "DET"
-  again = text_parsing.parse(parser, LINES)
+  values = text_parsing.to_values(parser)
+  again = text_parsing.parse(text_parsing.from_values(values), LINES)
   assert again.heads.tolist() == bank.heads.tolist()
+  for name in values:
+    if name == "kind" or kind != "random":
+      rest = {key: value for key, value in values.items() if key != name}
+      with pytest.raises(InputError, match=r"lacks|not a parser"):
+        text_parsing.from_values(rest)
 
 
 def test_a_treebank_is_needed():

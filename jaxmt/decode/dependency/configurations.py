@@ -21,7 +21,7 @@ E: edges of the lattice. n: source words.
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -89,6 +89,25 @@ def source_tree(heads: np.ndarray) -> SourceTree:
       depth[word] += 1
       node = int(heads[node])
   return SourceTree(heads=np.asarray(heads, np.int32), depth=depth)
+
+
+def source_trees(
+  heads: np.ndarray, lines: Sequence[str]
+) -> list[SourceTree | None]:
+  """Returns the tree of each line.
+
+  Args:
+    heads: of all their words, or empty for no trees.
+    lines: tokenised; those without words have no tree.
+  """
+  out: list[SourceTree | None] = []
+  start = 0
+  for line in lines:
+    size = len(line.split()) if len(heads) else 0
+    own = heads[start : start + size]
+    out.append(source_tree(own) if size else None)
+    start += size
+  return out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,13 @@ import json
 import numpy as np
 import pytest
 
+import jaxmt
 from jaxmt.corpora import synthetic
-from jaxmt.experiment.stages import dependency_trees
-from jaxmt.experiment.stages.dependency_trees import ParseConfig, TreesConfig
+from jaxmt.decode.dependency import configurations
+from jaxmt.errors import InputError
+from jaxmt.experiment.stages import dependency_trees, tree_parsing
+from jaxmt.experiment.stages.dependency_trees import TreesConfig
+from jaxmt.experiment.stages.tree_parsing import ParseConfig
 from tests import util
 from tests.reference import tiny_run
 
@@ -27,11 +31,15 @@ def run(path, *flags):
 def test_an_experiment_with_trees_over_phrases(tmp_path):
   bank = "he\tPRON\t2\nsees\tVERB\t0\nthe\tDET\t4\nhouse\tNOUN\t2\n\n" * 3
   (tmp_path / "bank").write_text(bank)
-  done = run(
-    tmp_path / "run",
-    "--config.trees.parse.target=unsupervised",
-    f"--config.trees.parse.target_treebank={tmp_path / 'bank'}",
-  )
+  flags = [
+    flag
+    for side in ("source", "target")
+    for flag in (
+      f"--config.trees.parse.{side}=unsupervised",
+      f"--config.trees.parse.{side}_treebank={tmp_path / 'bank'}",
+    )
+  ]
+  done = run(tmp_path / "run", *flags)
   assert done.returncode == 0, done.stderr
   results = json.loads((tmp_path / "run" / "results.json").read_text())
   assert set(results["systems"]) == {"primary", "phrase-dependency", "gloss"}
@@ -45,12 +53,36 @@ def test_an_experiment_with_trees_over_phrases(tmp_path):
   assert {"dep_phrase", "dep_sibling_left", "LanguageModel"} <= weights.keys()
   page = (tmp_path / "run" / "report.html").read_text()
   assert "Trees over phrases: phrase-dependency" in page
-  again = run(
-    tmp_path / "run",
-    "--config.trees.parse.target=unsupervised",
-    f"--config.trees.parse.target_treebank={tmp_path / 'bank'}",
-  )
+  again = run(tmp_path / "run", *flags)
   assert "[decode-phrase-dependency] reused" in again.stderr
+  check_new_text(tmp_path / "run", tmp_path / "out")
+
+
+def check_new_text(path, out):
+  """The run's system translates its own test part as the run did."""
+  lines = lambda pattern: next(path.glob(f"artefacts/{pattern}")).read_text()
+  source = lines("corpus-*/test_source.txt")
+  done = util.run_program(
+    "launch/translate_trees.py",
+    *(f"--workdir={path}", "--input=-", f"--output={out}"),
+    stdin=source,
+  )
+  assert done.returncode == 0, done.stderr
+  assert out.read_text() == lines("decode-phrase-*/test_hypothesis.txt")
+  system = jaxmt.load_trees(str(path))
+  found = jaxmt.translate_trees(system, source.splitlines()[:3])
+  assert [one.text for one in found] == out.read_text().splitlines()[:3]
+  heads = [np.arange(-1, len(line.split()) - 1) for line in source.splitlines()]
+  jaxmt.translate_trees(system, source.splitlines()[:1], source_trees=heads[:1])
+  with pytest.raises(InputError, match="no tree of the words"):
+    jaxmt.translate_trees(system, ["a b"], source_trees=[[1, 0]])
+  with pytest.raises(InputError, match=r"see launch/translate_trees\.py"):
+    jaxmt.load(str(path), system="phrase-dependency")
+  done = util.run_program(
+    "launch/translate_trees.py",
+    *(f"--workdir={path}", "--input=-", f"--output={out}", "--lm=x"),
+  )
+  assert done.returncode == 2 and "has its own --lm" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -76,13 +108,15 @@ def test_trees_by_head_rules_are_those_of_the_sentences():
   text = corpus_stage.embedded(
     synthetic.SyntheticConfig(train=20, tune=5, test=5, seed=1)
   )
-  parsed = dependency_trees.parse(
-    ParseConfig(source="constituents", target="random", clusters=4),
-    corpus=text,
+  config = ParseConfig(source="constituents", target="random", clusters=4)
+  learning = tree_parsing.learning(config)
+  assert list(learning) == ["target"]
+  parsed = tree_parsing.parse(
+    config, corpus=text, target=tree_parsing.learn(learning["target"])
   )
   sizes = [len(line.split()) for line in text.test_source]
   assert len(parsed.test_heads) == sum(sizes)
-  found = dependency_trees._trees(parsed.test_heads, text.test_source)
+  found = configurations.source_trees(parsed.test_heads, text.test_source)
   assert all((tree.heads == -1).sum() == 1 for tree in found)
   assert len(parsed.train_heads) == sum(
     len(line.split()) for line in text.train_target
