@@ -9,9 +9,10 @@ are measured, so that weights tuned with another toolkit carry over.
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxmt.decode.phrase.markup import Marks, select_marks
@@ -321,6 +322,12 @@ def device_parameters(model: Model) -> tuple[Any, ...]:
   return tuple(feature.to_device(one) for feature, one in pairs)
 
 
+def host_parameters(model: Model) -> tuple[Any, ...]:
+  """Returns the parameters of the stateful features for host kernels."""
+  pairs = zip(model.features, model.parameters, strict=True)
+  return tuple(feature.to_host(one) for feature, one in pairs)
+
+
 def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
   """Returns the same rules under other weights.
 
@@ -481,6 +488,35 @@ def select_source(source: Source, rows: np.ndarray) -> Source:
     spans=None if source.spans is None else ragged.select(source.spans, rows),
     marks=None if source.marks is None else select_marks(source.marks, rows),
   )
+
+
+def rule_column(
+  model: Model,
+  source: Source,
+  rule: np.ndarray,
+  pick: Callable[[RuleColumns], Any],
+) -> Any:
+  """Returns a column, or a tree of columns, for all kinds of rules alike.
+
+  Args:
+    model: the table's R rules and the goal.
+    source: the pass-through words.
+    rule: numbers as in `Matches.rule`, int `[N]`.
+    pick: reads the column off `RuleColumns`.
+  """
+  return jax.tree.map(
+    lambda own, copied: _either(own, copied, rule),
+    pick(model.columns),
+    pick(source.columns),
+  )
+
+
+def _either(table_rows, copied, rule):
+  out = table_rows[np.minimum(rule, len(table_rows) - 1)]
+  more = rule >= len(table_rows)
+  if more.any():
+    out[more] = copied[rule[more] - len(table_rows)]
+  return out
 
 
 def word_features(target: Ragged, units: Units) -> np.ndarray:

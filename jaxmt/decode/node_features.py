@@ -42,7 +42,7 @@ def partial_features(
     ids.flat,
     ids.offsets,
     begins.astype(np.int32),
-    (lm.check, lm.follow, lm.score),
+    lm.columns,
   )
   values[:, model.feature_names.index(units.lm)] = units.lm_scale * read
   return values

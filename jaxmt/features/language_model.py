@@ -91,7 +91,7 @@ class LanguageModelFeature(StringFeature):
     runs, score = _run_states(
       np.ascontiguousarray(words.flat, np.int32),
       np.asarray(words.offsets, np.int64),
-      (parameters.check, parameters.follow, parameters.score),
+      parameters.columns,
       (parameters.order, parameters.begin),
       sides.arity,
     )
@@ -100,6 +100,10 @@ class LanguageModelFeature(StringFeature):
   def to_device(self, parameters: Tables) -> NgramAutomaton:
     """Returns the automaton."""
     return automaton.to_device(parameters)
+
+  def to_host(self, parameters: Tables) -> tuple[np.ndarray, ...]:
+    """Returns the columns of the tables."""
+    return parameters.columns
 
   def unpack(self, state: jax.Array) -> _Joined:
     """Reads states `[..., W + 3]`."""
@@ -212,8 +216,7 @@ def score_sentences(
   Returns:
     `(ln p, unknown words)`, float64 and int64 `[N]`.
   """
-  table = (lm.check, lm.follow, lm.score)
-  return _score_sentences(words, offsets, table, lm.begin)
+  return _score_sentences(words, offsets, lm.columns, lm.begin)
 
 
 @njit
@@ -290,6 +293,67 @@ def join_packed(record, right, table, width):
       record[width + 1 : width + 2].view(np.float32)[0] += after
     record[width] = right[width]
   return total - right[width + 1 : width + 2].view(np.float32)[0]
+
+
+@njit
+def join_rows(out, weights, row, right, others, number, table):
+  """Appends a state to that in a row of `out`; returns what joining adds.
+
+  The same as `join_packed`, by row numbers: slices of arrays are counted
+  references, which threads would fight over.
+
+  Args:
+    out: packed states, changed in place.
+    weights: the same memory as float32.
+    row: which of them is the left string.
+    right: packed states.
+    others: the same memory as float32.
+    number: which of them is the right string.
+    table: the columns `(check, follow, score)` of the model.
+  """
+  check, follow, score = table
+  width = out.shape[1] - 3
+  packed, other = out[row, width + 2], right[number, width + 2]
+  count, full = packed & (FULL - 1), packed >= FULL
+  state, weight = out[row, width], weights[row, width + 1]
+  total = np.float32(0.0)
+  for place in range(other & (FULL - 1)):
+    # What the word costs in this context, and where it leads.
+    word = right[number, place]
+    before = score[state]
+    taken = state
+    while taken != 0 and (
+      taken + word >= len(check) or check[taken + word] != taken
+    ):
+      taken = follow[taken]
+    gain = before + score[taken + word]
+    arc = follow[taken + word]
+    total += gain
+    # An open state lists the word if contexts further left matter for it.
+    if not full:
+      if taken == state and arc & LEFT:
+        out[row, count] = word
+        count += 1
+        weight += gain
+        if arc >= 0 or count == width:  # not WHOLE, or no room
+          full = True
+          weight += score[arc & STATE_MASK]
+      else:
+        full = True
+        weight += before
+    state = arc & STATE_MASK
+  if other >= FULL:
+    # The rest of a full string costs what its first words leave to back off.
+    after = score[state]
+    total += after
+    if not full:
+      full = True
+      weight += after
+    state = right[number, width]
+  out[row, width] = state
+  weights[row, width + 1] = weight
+  out[row, width + 2] = count + (FULL if full else 0)
+  return total - others[number, width + 1]
 
 
 @njit

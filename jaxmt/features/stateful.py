@@ -150,6 +150,10 @@ class StatefulFeature:
     """Returns the parameters as `apply` takes them, on the device."""
     return jax.tree.map(jnp.asarray, parameters)
 
+  def to_host(self, parameters: Any) -> Any:
+    """Returns the parameters as host kernels take them: arrays in tuples."""
+    return parameters
+
   def apply(
     self, parameters: Any, rule: Any, tails: jax.Array
   ) -> tuple[jax.Array, Values]:
@@ -290,30 +294,6 @@ def _slots(flat, offsets, arity):
         slots[rule, place] = arity + run
         place += 1
   return slots
-
-
-def rule_column(
-  rules: RuleColumns, copies: RuleColumns, rule: np.ndarray, pick
-) -> Any:
-  """Returns a column, or a tree of columns, for all kinds of rules alike.
-
-  Args:
-    rules: the table's R rules and the goal.
-    copies: the pass-through words.
-    rule: numbers as in `Matches.rule`, int `[N]`.
-    pick: reads the column off `RuleColumns`.
-  """
-  return jax.tree.map(
-    lambda own, copied: _either(own, copied, rule), pick(rules), pick(copies)
-  )
-
-
-def _either(table_rows, copied, rule):
-  out = table_rows[np.minimum(rule, len(table_rows) - 1)]
-  more = rule >= len(table_rows)
-  if more.any():
-    out[more] = copied[rule[more] - len(table_rows)]
-  return out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -79,10 +79,14 @@ class Tables:
     return {word: number for number, word in enumerate(self.words, start=1)}
 
   @property
+  def columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(check, follow, score)`, as host kernels take them."""
+    return self.check, self.follow, self.score
+
+  @property
   def bytes_per_ngram(self) -> float:
     """Device memory over number of n-grams."""
-    arrays = (self.check, self.follow, self.score)
-    return sum(array.nbytes for array in arrays) / self.ngrams
+    return sum(array.nbytes for array in self.columns) / self.ngrams
 
 
 def word_map(tables: Tables, words: Sequence[str]) -> np.ndarray:

@@ -21,10 +21,9 @@ from jaxmt.decode.chart import feature_states
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import Result
 from jaxmt.decode.forced.forced import ForcedForests
-from jaxmt.decode.model import Model, device_parameters
+from jaxmt.decode.model import Model, device_parameters, rule_column
 from jaxmt.features import recursive_scores
 from jaxmt.features.recursive_scores import RecursiveScore
-from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.models.recursive_recurrent import NOTHING
 
@@ -99,9 +98,7 @@ class _Searched:
 
   def column(self, rules, pick):
     """A column of rules of any kind."""
-    return rule_column(
-      self.model.columns, self.result.source.columns, rules, pick
-    )
+    return rule_column(self.model, self.result.source, rules, pick)
 
   def words(self, rule: int, tails: list[tuple[str, ...]]) -> tuple[str, ...]:
     """The string of a rule applied to strings."""

@@ -15,9 +15,8 @@ import numpy as np
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import Result
-from jaxmt.decode.model import Model
+from jaxmt.decode.model import Model, rule_column
 from jaxmt.decode.translation_forest import RuleUses, Spans
-from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.matching import GOAL
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text.kernels import njit
@@ -61,9 +60,7 @@ def extract(model: Model, result: Result) -> Forest:
     cells, searched, matches.root, len(result.rows)
   )
   rule, tails = edges[:, 0].copy(), edges[:, 1:].copy()
-  column = lambda pick: rule_column(
-    model.columns, result.source.columns, rule, pick
-  )
+  column = lambda pick: rule_column(model, result.source, rule, pick)
   label = column(lambda c: c.label)
   first = edge_offsets[:-1]
   node_label = label[first] if len(rule) else np.zeros(0, np.int32)
@@ -117,9 +114,7 @@ def hypotheses(model: Model, result: Result) -> tuple[Forest, np.ndarray]:
     np.asarray(result.beams.back),
     len(result.rows),
   )
-  pick = lambda read: rule_column(
-    model.columns, result.source.columns, rule, read
-  )
+  pick = lambda read: rule_column(model, result.source, rule, read)
   label = pick(lambda c: c.label)
   site = pick(lambda c: c.site)
   filled = (tails >= 0) & (site >= 0)

@@ -30,6 +30,7 @@ from jaxmt.decode.model import (
   Source,
   copy_scores,
   device_parameters,
+  host_parameters,
   select_source,
 )
 from jaxmt.features.stateful import StatefulFeature
@@ -339,8 +340,9 @@ def run_search(
   if host_search.on_host(
     model, config.backend, augmented=augmentation is not None
   ):
+    arrays = host_parameters(model)
     one = lambda pair: host_search.search(
-      pair[0], pair[1], model, weights, config
+      pair[0], pair[1], arrays, weights, config
     )
     pairs = list(zip(prepared.charts, prepared.matches, strict=True))
     return list(in_order(one, pairs, threads=len(pairs)))

@@ -28,9 +28,9 @@ from jaxmt.decode.model import (
   device_parameters,
   ranked_rules,
   rescore_source,
+  rule_column,
 )
 from jaxmt.errors import InputError
-from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match import matching
 from jaxmt.grammar.match.matching import Matches
 from jaxmt.lm.tables import Tables
@@ -175,7 +175,7 @@ def _by_kernel(model, source, matches, limit) -> _Found:
   """Searches with the compiled kernel: language model and labels."""
   used, local = np.unique(matches.rule, return_inverse=True)
   take = lambda pick: np.ascontiguousarray(
-    rule_column(model.columns, source.columns, used, pick)
+    rule_column(model, source, used, pick)
   )
   lm: Tables = model.lm
   first = model.features[0]
@@ -194,7 +194,7 @@ def _by_kernel(model, source, matches, limit) -> _Found:
       take(lambda c: c.label),
       take(lambda c: c.site),
     ),
-    (lm.check, lm.follow, lm.score),
+    lm.columns,
     first.columns - 3,
     (float(np.float32(model.lm_weight)), float(match), float(mismatch)),
     limit,
@@ -211,9 +211,7 @@ def _by_kernel(model, source, matches, limit) -> _Found:
 
 def _by_features(model, source, matches, limit) -> _Found:
   """Searches with any stateful features, cell by cell on the host."""
-  pick = lambda read: rule_column(
-    model.columns, source.columns, matches.rule, read
-  )
+  pick = lambda read: rule_column(model, source, matches.rule, read)
   rules = (
     pick(lambda c: c.slots),
     pick(lambda c: tuple(one.arrays for one in c.inputs)),

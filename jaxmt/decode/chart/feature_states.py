@@ -21,13 +21,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmt.decode.model import Model, Source, device_parameters
+from jaxmt.decode.model import (
+  Model,
+  Source,
+  device_parameters,
+  rule_column,
+)
 from jaxmt.features.stateful import (
   SiteFeature,
   StatefulFeature,
   StringFeature,
   Values,
-  rule_column,
 )
 from jaxmt.text.kernels import njit
 
@@ -320,7 +324,7 @@ def edge_values(
   """
   features, first = model.extra, len(model.features) - len(model.extra)
   parameters = device_parameters(model)[first:]
-  pick = lambda read: rule_column(model.columns, source.columns, rule, read)
+  pick = lambda read: rule_column(model, source, rule, read)
   slots = pick(lambda c: c.slots)
   inputs = pick(lambda c: tuple(one.arrays for one in c.inputs[first:]))
   alone = pick(lambda c: tuple(one.values for one in c.inputs[first:]))

@@ -6,10 +6,9 @@ import numpy as np
 
 from jaxmt.decode import translation_forest
 from jaxmt.decode.chart import feature_states
-from jaxmt.decode.model import Model, Source, rescore_source
+from jaxmt.decode.model import Model, Source, rescore_source, rule_column
 from jaxmt.decode.phrase import chains
 from jaxmt.errors import InputError
-from jaxmt.features.stateful import rule_column
 from jaxmt.grammar.match.applications import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.lm.automaton import advance
@@ -39,9 +38,7 @@ def scored(
     InputError: see `edge_scores`.
   """
   source = rescore_source(model, source)
-  column = lambda pick: rule_column(
-    model.columns, source.columns, forest.edges.rule, pick
-  )
+  column = lambda pick: rule_column(model, source, forest.edges.rule, pick)
   site = column(lambda c: c.site)
   filled = (forest.tails >= 0) & (site >= 0)
   same = filled & (forest.nodes.label[np.maximum(forest.tails, 0)] == site)
@@ -52,7 +49,7 @@ def scored(
     forest.node_offsets,
     states,
     (np.require(reference.flat, np.int32), reference.offsets),
-    (lm.check, lm.follow, lm.score),
+    lm.columns,
     (lm.begin, ROOT),
   )
   below = np.where(forest.tails >= 0, said[np.maximum(forest.tails, 0)], 0.0)
@@ -89,9 +86,7 @@ def edge_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
     names = ", ".join(name for one in lost for name in one.names)
     raise InputError(f"forced decoding cannot score the features {names}")
   source = rescore_source(model, source)
-  column = lambda pick: rule_column(
-    model.columns, source.columns, forest.edges.rule, pick
-  )
+  column = lambda pick: rule_column(model, source, forest.edges.rule, pick)
   # The static score holds the rule's words without context; `lm` has them.
   alone = column(lambda c: c.inputs[0].values[:, 0])
   match, mismatch = model.label_weights
@@ -122,8 +117,8 @@ def _extra_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
   first = len(model.features) - len(model.extra)
   # The static scores hold the values of the rules alone.
   alone = rule_column(
-    model.columns,
-    source.columns,
+    model,
+    source,
     forest.edges.rule,
     lambda c: tuple(one.values for one in c.inputs[first:]),
   )

@@ -18,7 +18,13 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import DecodeConfig, in_order
 from jaxmt.decode.derivation import Derivations
-from jaxmt.decode.model import Model, Source, rescore_source, select_source
+from jaxmt.decode.model import (
+  Model,
+  Source,
+  rescore_source,
+  rule_column,
+  select_source,
+)
 from jaxmt.decode.phrase import phrase_chart, stack_kernel, stack_search
 from jaxmt.decode.phrase.phrase_chart import PhraseChart
 from jaxmt.decode.phrase.stack_search import (
@@ -30,7 +36,6 @@ from jaxmt.decode.phrase.stack_search import (
 from jaxmt.features import feature_keys, rule_templates
 from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.rule_templates import Applications
-from jaxmt.features.stateful import rule_column
 from jaxmt.runtime import parallel
 from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged
@@ -204,7 +209,7 @@ def run_kernel(
     ),
     (model.columns.inputs[0].arrays, model.columns.score[-1]),
     source.columns.inputs[0].arrays,
-    ((lm.check, lm.follow, lm.score), np.int32(lm.begin)),
+    (lm.columns, np.int32(lm.begin)),
     model.order_scores,
     model.phrase_order.classes,
     tuple(
@@ -261,8 +266,8 @@ def localise(
   local = np.where(there, 1 + place.reshape(chart.rule.shape), -1)
   rows = ragged.bucket(1 + len(used))
   runs = rule_column(
-    model.columns,
-    source.columns,
+    model,
+    source,
     used.astype(np.int32),
     lambda columns: columns.inputs[0].arrays[:, 0],
   )

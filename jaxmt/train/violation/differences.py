@@ -165,7 +165,7 @@ def dense_features(model: Model, source: Source, chosen: Chosen) -> np.ndarray:
       ids.flat,
       ids.offsets,
       chosen.category,
-      (lm.check, lm.follow, lm.score),
+      lm.columns,
       (lm.begin, ROOT),
     )
   )

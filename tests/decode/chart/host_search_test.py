@@ -11,7 +11,6 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart import (
   augmentations,
   beam_forest,
-  cube_kernel,
   decoder,
   host_search,
 )
@@ -45,7 +44,7 @@ def test_strings_are_joined_as_elsewhere(order):
   case = cases.random_case(order, order=order, arity=2, rules=60)
   model, _ = cases.to_model(case, arity=2)
   runs = model.columns.inputs[0].arrays.reshape(-1, order + 2 + (order == 1))
-  table = (model.lm.check, model.lm.follow, model.lm.score)
+  table = model.lm.columns
   width = runs.shape[1] - 3
   rng = np.random.default_rng(order)
   strings = runs[runs.any(1)]
@@ -54,14 +53,14 @@ def test_strings_are_joined_as_elsewhere(order):
     expected, joined = parts[0].copy(), parts[:1].copy()
     for number in range(1, 4):
       gain = language_model.join_packed(expected, parts[number], table, width)
-      own = cube_kernel.append(
+      own = language_model.join_rows(
         joined,
         joined.view(np.float32),
         0,
         parts,
         parts.view(np.float32),
         number,
-        cube_kernel.LanguageTable(*table),
+        table,
       )
       assert own == pytest.approx(gain, abs=1e-6)
       np.testing.assert_array_equal(joined[0], expected)
