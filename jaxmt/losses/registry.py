@@ -119,18 +119,18 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="softmax",
     function=_own("likelihood.softmax"),
-    forest=_own("forest.softmax"),
+    forest=_own("forest_losses.softmax"),
   )
   yield Loss(
     name="softmax-margin",
     function=_own("likelihood.softmax_margin"),
-    forest=_own("forest.softmax_margin"),
+    forest=_own("forest_losses.softmax_margin"),
     cost_scale=10.0,
   )
   yield Loss(
     name="risk",
     function=_own("likelihood.risk"),
-    forest=_own("forest.risk"),
+    forest=_own("forest_losses.risk"),
     settings={"scale": 1.0},
     cost_scale=20.0,
     start_scale=0.1,
@@ -138,7 +138,7 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="annealed-risk",
     function=_own("likelihood.annealed_risk"),
-    forest=_own("forest.annealed_risk"),
+    forest=_own("forest_losses.annealed_risk"),
     settings={"scale": 1.0, "temperature": 0.0},
     temperatures=(1.0, 0.3, 0.1, 0.0),
     start_scale=0.1,
@@ -146,18 +146,18 @@ def _likelihoods() -> Iterator[Loss]:
   yield Loss(
     name="linear-bleu",
     function=_own("likelihood.risk"),
-    forest=_own("forest.risk"),
+    forest=_own("forest_losses.risk"),
     settings={"scale": 1.0},
     costs="linear-bleu",
     start_scale=0.1,
   )
   yield Loss(
     name="xbleu",
-    function=_own("corpus.expected_statistics"),
-    forest=_own("forest.expected_statistics"),
+    function=_own("expected_bleu.expected_statistics"),
+    forest=_own("forest_losses.expected_statistics"),
     settings={"scale": 1.0},
     statistics_of="bleu",
-    finish=_own("corpus.negative_bleu"),
+    finish=_own("expected_bleu.negative_bleu"),
     start_scale=0.1,
   )
 
@@ -168,12 +168,12 @@ def _ramps() -> Iterator[Loss]:
     yield Loss(
       name=f"ramp{form}",
       function=_own("ramp.ramp", form=form),
-      forest=_own("forest.ramp", form=form),
+      forest=_own("forest_losses.ramp", form=form),
     )
     yield Loss(
       name=f"softramp{form}",
       function=_own("ramp.soft_ramp", form=form),
-      forest=_own("forest.soft_ramp", form=form),
+      forest=_own("forest_losses.soft_ramp", form=form),
       cost_scale=cost_scale,
       start_scale=0.1,
     )
@@ -181,7 +181,9 @@ def _ramps() -> Iterator[Loss]:
       yield Loss(
         name=f"{name}{form}",
         function=_own("ramp.hybrid_ramp", form=form, soft_upper=soft_upper),
-        forest=_own("forest.hybrid_ramp", form=form, soft_upper=soft_upper),
+        forest=_own(
+          "forest_losses.hybrid_ramp", form=form, soft_upper=soft_upper
+        ),
         cost_scale=10.0,
         start_scale=0.1,
       )
@@ -200,7 +202,7 @@ def _margins() -> Iterator[Loss]:
       name=name,
       function=_own(f"margin.{path}"),
       # The best derivation that is no oracle is no sum over edges.
-      forest=None if name == "hinge" else _own(f"forest.{path}"),
+      forest=None if name == "hinge" else _own(f"forest_losses.{path}"),
       rate=rate,
       **piecewise,
     )
