@@ -89,6 +89,26 @@ def test_softmax_beats_the_hmm_and_rules_reach_more(setting):
   assert posterior.aer < baseline.aer
 
 
+def test_empty_tables_are_word_itg(setting):
+  source, target, learnt, _ = setting
+  none = Ragged(
+    flat=np.zeros((0, 2), np.int32), offsets=np.zeros(121, np.int64)
+  )
+  bare = dataclasses.replace(learnt, links=none)  # has no rules
+  word, _ = trained((source, target, learnt, setting[3]), kind="w", steps=10)
+  tables = [
+    itg_model.collect_rules(own, source, target, "hp") for own in (bare, learnt)
+  ]
+  assert len(tables[0]) == 0 < len(tables[1])
+  found = [
+    itg_model.align(dataclasses.replace(word, rules=own), source, target)
+    for own in (word.rules, *tables)
+  ]
+  np.testing.assert_array_equal(found[0].flat, found[1].flat)
+  np.testing.assert_array_equal(found[0].offsets, found[1].offsets)
+  assert len(found[2].flat) != len(found[0].flat)
+
+
 def test_threshold_is_the_best_of_those_tried(setting):
   source, target, _, gold = setting
   found, _ = trained(setting, kind="hp", steps=5)

@@ -150,6 +150,20 @@ def masks():
   return np.array(found, np.int32)
 
 
+def rule_table():
+  """The rules above with probabilities."""
+  return rules.ItgRuleTable(
+    keys=np.arange(4, dtype=np.uint64),
+    sources=np.arange(4, dtype=np.uint64),
+    targets=np.arange(4, dtype=np.uint64),
+    links=masks(),
+    count=np.array([1, 2, 1, 3]),
+    forward=np.log(np.array([0.5, 0.3, 0.9, 0.2], np.float32)),
+    backward=np.log(np.array([0.1, 1.0, 0.4, 0.6], np.float32)),
+    options=rules.RuleOptions(),
+  )
+
+
 @pytest.mark.parametrize("nulls", [False, True])
 def test_phrase_and_hierarchical_pairs_equal_enumeration(nulls):
   chart = bispans.every([3], [3])
@@ -157,22 +171,40 @@ def test_phrase_and_hierarchical_pairs_equal_enumeration(nulls):
   expected = reference.derivations(3, 3, RULES, nulls=nulls)
   np.testing.assert_allclose(count(parsed), [len(expected)])
   lists = hypergraph.kbest(parsed.forest, size=10_000)
-  empty = rules.empty()
-  table = rules.ItgRuleTable(
-    **{
-      **{name: getattr(empty, name) for name in ("keys", "sources", "targets")},
-      "links": masks(),
-      "count": np.ones(4, np.int64),
-      "forward": np.zeros(4, np.float32),
-      "backward": np.zeros(4, np.float32),
-      "options": empty.options,
-    }
-  )
+  table = rule_table()
   links = terminals.derivation_links(parsed, table, lists.edges)
   found = sorted(
     tuple(map(tuple, links[row].tolist())) for row in range(len(links))
   )
   assert found == sorted(links for links, _ in expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_viterbi_with_rules_equals_brute_force(seed):
+  arrays, table = random_arrays(3, 3, seed), rule_table()
+  chart = bispans.every([3], [3])
+  parsed = parse.parse(chart, cores_of(chart, RULES))
+  features = terminals.features(parsed, arrays, table)
+  weights = np.random.default_rng(50 + seed).normal(size=features.shape[1])
+  weights[-2:] = 0.0  # enumeration does not count combinations
+  scores = (features @ weights)[terminals.edge_rows(parsed)]
+  best = hypergraph.viterbi(parsed.forest, scores)
+  choices = []
+  for links, used in reference.derivations(3, 3, RULES):
+    own = np.zeros(len(terminals.RULE_FEATURES))
+    for rule in used:
+      own[:2] += table.forward[rule], table.backward[rule]
+      own[2] += table.count[rule] == 1
+      own[3 if RULES[rule][1] is None else 4] += 1
+    values = np.concatenate([expected_features(links, arrays, 3, 3), own])
+    choices.append((float(values @ weights[:-2]), links))
+  score, links = max(choices)
+  assert best.score[parsed.forest.roots[0]] == pytest.approx(score, abs=1e-4)
+  top = best.back[parsed.forest.roots]
+  found = terminals.derivation_links(
+    parsed, table, hypergraph.best_derivations(parsed.forest, best, top)[0]
+  )
+  assert [tuple(link) for link in found[0].tolist()] == list(links)
 
 
 def test_no_rules_is_word_itg():

@@ -6,7 +6,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxmt.align.itg import bispans, gold_spans, link_features, pruning
+from jaxmt import hypergraph
+from jaxmt.align.itg import (
+  bispans,
+  gold_spans,
+  link_features,
+  parse,
+  pruning,
+  terminals,
+)
 from jaxmt.text.ragged import Ragged
 from tests import util
 
@@ -97,12 +105,35 @@ def test_features_equal_loops():
   assert rows.lengths.tolist() == [10, 10, 21]
 
 
-def test_a_full_beam_is_the_unpruned_chart():
+@pytest.mark.parametrize("name", pruning.PRUNERS)
+def test_a_full_beam_is_the_unpruned_chart(name):
   matrices = random_matrices(1)
-  chart = pruning.prune(matrices, 2, pruning.pruner("dpdi", beam=64))
+  chart = pruning.prune(matrices, 2, pruning.pruner(name, beam=64))
   whole = bispans.every([5, 3], [4, 6])
   np.testing.assert_array_equal(chart.spans, whole.spans)
   np.testing.assert_array_equal(chart.offsets, whole.offsets)
+
+
+@pytest.mark.parametrize("name", pruning.PRUNERS)
+def test_a_full_beam_has_the_best_derivations_of_the_unpruned_parser(name):
+  matrices = random_matrices(4)
+  charts = [
+    pruning.prune(matrices, 2, pruning.pruner(name, beam=64)),
+    bispans.every([5, 3], [4, 6]),
+    pruning.prune(matrices, 2, pruning.pruner(name, beam=1)),
+  ]
+  totals = []
+  for chart in charts:
+    parsed = parse.parse(chart)
+    rows = terminals.edge_rows(parsed)
+    # A score for each terminal, by what it is and where it stands.
+    worth = np.zeros(len(parsed.places) + 3)
+    for row, place in enumerate(parsed.places.tolist()):
+      worth[row] = np.random.default_rng(np.array(place) + 2).normal()
+    best = hypergraph.viterbi(parsed.forest, worth[rows])
+    totals.append(best.score[parsed.forest.roots])
+  np.testing.assert_allclose(totals[0], totals[1])
+  assert (totals[2] < totals[1]).any()
 
 
 def test_beams_take_the_best_and_grow():

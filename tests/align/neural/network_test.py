@@ -33,9 +33,11 @@ def slow_score(links, null, jump, path):
   return total
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_viterbi_equals_brute_force(seed):
-  links, null, jump, generated, given = scores(seed)
+@pytest.mark.parametrize(
+  ("seed", "size", "batch"), [(0, 3, 4), (1, 3, 4), (2, 4, 4), (3, 5, 3)]
+)
+def test_viterbi_equals_brute_force(seed, size, batch):
+  links, null, jump, generated, given = scores(seed, size=size, batch=batch)
   found = np.asarray(network.viterbi(links, null, jump, generated, given))
   own = np.asarray(
     network.path_scores(links, null, jump, jnp.asarray(found), generated)
