@@ -3,13 +3,20 @@
 __all__, __getattr__, __dir__ = lazy.modules(__name__, "files", "ragged")
 """
 
+# This is the first that programs load, before they can answer Ctrl-C: typing
+# alone would take longer than all the rest.
+from __future__ import annotations
+
 import importlib
 import sys
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
-Hooks = tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+  from collections.abc import Callable
+  from typing import Any
+
+  Hooks = tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]
 
 
 def modules(package: str, *names: str) -> Hooks:

@@ -13,41 +13,50 @@ and exit with 2. Programs import this module before the others, which are slow
 to load: Ctrl-C is then answered with one line from the start.
 """
 
+import contextlib
 import os
+import signal
 import sys
-import threading
 
 
 def _name() -> str:
   return os.path.basename(sys.argv[0])
 
 
-def _report_interrupt(kind, value, traceback) -> None:
-  """Answers Ctrl-C outside `run`, while modules are loaded."""
-  if issubclass(kind, KeyboardInterrupt):
-    print(f"{_name()}: interrupted", file=sys.stderr)
-  else:
-    sys.__excepthook__(kind, value, traceback)
+def _stop_loading(number, frame) -> None:
+  """Answers Ctrl-C outside `run`, while modules are loaded.
+
+  Ends the process at once: there is nothing to clean up yet, and an exception
+  in the middle of an import is lost or renamed by some of the libraries.
+  """
+  del number, frame
+  try:
+    os.write(2, os.fsencode(_name()) + b": interrupted\n")
+  finally:
+    os._exit(2)
 
 
-def _repeat_interrupt(unraisable) -> None:
-  """Raises Ctrl-C again that came where Python drops all exceptions."""
-  import signal
+def _loads_a_script() -> bool:
+  """Whether Python runs a file, and leaves Ctrl-C to us.
 
-  if issubclass(unraisable.exc_type, KeyboardInterrupt):
-    again = (threading.main_thread().ident, signal.SIGINT)
-    threading.Timer(0.05, signal.pthread_kill, again).start()
-  else:
-    _other_unraisable(unraisable)
+  It does not where Ctrl-C is ignored, as in background jobs; a notebook and
+  `python -m pytest` have their own answers.
+  """
+  main = sys.modules["__main__"]
+  is_file = hasattr(main, "__file__") and main.__spec__ is None
+  return is_file and (
+    signal.getsignal(signal.SIGINT) is signal.default_int_handler
+  )
 
 
-_other_unraisable = sys.unraisablehook
-sys.excepthook = _report_interrupt
-sys.unraisablehook = _repeat_interrupt
+if _loads_a_script():
+  with contextlib.suppress(ValueError):  # not the main thread
+    signal.signal(signal.SIGINT, _stop_loading)
 
-# After the hooks: loading these takes its time.
+# After the handler: loading these takes its time.
 import re  # noqa: E402
-from collections.abc import Callable, Mapping, Sequence  # noqa: E402
+import threading  # noqa: E402
+from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: E402
 from typing import TypeVar  # noqa: E402
 
 from absl import app, flags, logging  # noqa: E402
@@ -56,6 +65,32 @@ from jaxmt import errors  # noqa: E402
 from jaxmt.errors import InputError  # noqa: E402
 
 Value = TypeVar("Value")
+
+
+def _repeat_interrupt(unraisable) -> None:
+  """Raises Ctrl-C again that came where Python drops all exceptions."""
+  if issubclass(unraisable.exc_type, KeyboardInterrupt):
+    again = (threading.main_thread().ident, signal.SIGINT)
+    threading.Timer(0.05, signal.pthread_kill, again).start()
+  else:
+    sys.__unraisablehook__(unraisable)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+  """Ctrl-C raises `KeyboardInterrupt` inside, and ends the process after it."""
+  before = signal.getsignal(signal.SIGINT)
+  if before is not _stop_loading:
+    yield
+    return
+  dropped = sys.unraisablehook
+  sys.unraisablehook = _repeat_interrupt
+  signal.signal(signal.SIGINT, signal.default_int_handler)
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGINT, before)
+    sys.unraisablehook = dropped
 
 
 def run(main: Callable[[list[str]], None]) -> None:
@@ -123,9 +158,10 @@ def _occupy_closed_streams() -> None:
 
 def _guarded(main: Callable[[list[str]], None], argv: list[str]) -> None:
   try:
-    main(argv)
-    if sys.stdout is not None:
-      sys.stdout.flush()
+    with _interruptible():
+      main(argv)
+      if sys.stdout is not None:
+        sys.stdout.flush()
   except InputError as error:
     _fail(str(error))
   except BrokenPipeError:  # the reader of our output has gone: not our error

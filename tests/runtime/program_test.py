@@ -138,14 +138,86 @@ def test_closed_streams_take_no_files_number(script, tmp_path):
   assert shell(tmp_path, "PY --file=t >&-").returncode == 0
 
 
-def test_an_interrupt_while_loading_is_one_line(tmp_path):
+# Sends SIGINT before the n-th module that is loaded after the handler is.
+INTERRUPTER = """import os, signal, sys
+class Interrupter:
+  number = 0
+  def find_spec(self, name, path, target=None):
+    if self.number or name == "jaxmt.runtime.program":
+      self.number += 1
+    if self.number == 1 + int(os.environ["MODULES"]):
+      os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupter())
+"""
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+  """Returns what a program says that is interrupted as it loads."""
+  (tmp_path / "sitecustomize.py").write_text(INTERRUPTER)
+
+  def call(file, modules):
+    return subprocess.run(
+      [sys.executable, str(file)],
+      capture_output=True,
+      cwd=tmp_path,
+      env={
+        "PYTHONPATH": f"{tmp_path}:{util.ROOT}",
+        "PATH": "/usr/bin:/bin",
+        "MODULES": str(modules),
+      },
+      timeout=600,
+    )
+
+  return call
+
+
+PROGRAMS = sorted(
+  path
+  for path in (util.ROOT / "launch").glob("*.py")
+  if path.name != "example.py"
+)
+
+
+@pytest.mark.parametrize("file", PROGRAMS, ids=lambda path: path.name)
+def test_every_program_answers_an_interrupt_from_the_start(interrupted, file):
+  done = interrupted(file, 1)
+  assert done.stderr == f"{file.name}: interrupted\n".encode()
+  assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("modules", [2, 8, 30, 100, 200, 300, 500])
+def test_an_interrupt_while_loading_is_one_line(interrupted, modules):
+  """Libraries that are written in C lose exceptions, or rename them."""
+  done = interrupted(util.ROOT / "launch" / "translate.py", modules)
+  assert done.stderr == b"translate.py: interrupted\n"
+  assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_an_interrupt_after_the_work_is_one_line(tmp_path, seconds):
   (tmp_path / "p.py").write_text(
     "from jaxmt.runtime import program\n"
-    "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    "import atexit, threading, time\n"
+    f"threading.Thread(target=time.sleep, args=({seconds} + 1,)).start()\n"
+    "atexit.register(time.sleep, 60)\n"
+    "import os, signal\n"
+    f"wait = threading.Timer({seconds}, os.kill, (os.getpid(), signal.SIGINT))"
+    "\nprogram.run(lambda argv: wait.start())\n"
   )
   done = shell(tmp_path, "PY")
-  assert done.returncode != 0
-  assert done.stderr == b"p.py: interrupted\n"
+  assert (done.returncode, done.stderr) == (2, b"p.py: interrupted\n")
+
+
+def test_a_background_job_ignores_interrupts(tmp_path):
+  (tmp_path / "p.py").write_text(
+    "from jaxmt.runtime import program\n"
+    "import os, signal\n"
+    "os.kill(os.getpid(), signal.SIGINT)\n"
+    "program.run(lambda argv: os.kill(os.getpid(), signal.SIGINT))\n"
+  )
+  done = shell(tmp_path, "trap '' INT; PY")
+  assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_an_interrupt_that_python_drops_is_raised_again(tmp_path):
