@@ -253,6 +253,7 @@ def version(config: ExperimentConfig) -> str:
   ]
   if systems.PHRASE_DEPENDENCY in config.systems:
     paths += tree_parsing.input_paths(config.trees.parse).values()
+    paths += tree_parsing.tree_paths(config.trees.parse).values()
   if config.data.kind == "files":
     paths += corpus.input_paths(config.data.files).values()
   parts = {
@@ -501,6 +502,7 @@ def _trees(
     resumable=False,
     corpus=shared["corpus"],
     **parsers,
+    **_given(**tree_parsing.tree_paths(own.parse)),
   )
   known = {}
   if own.parse.target != tree_parsing.NONE:

@@ -279,6 +279,38 @@ def check_leaves(
   raise InputError(cause, path=path, line=int(parsed[row]) + 1)
 
 
+def rows_of(
+  trees: Trees, lines: Sequence[str], *, path: str | None = None
+) -> np.ndarray:
+  """Returns the tree of each sentence of a file that some were dropped from.
+
+  Args:
+    trees: N trees in the order of the file; failed parses fit any sentence.
+    lines: M tokenised sentences in the same order, M at most N.
+    path: the file of the trees, for error messages.
+
+  Returns:
+    Numbers of trees, int64 `[M]`. `-LRB-` equals `(` and so on.
+
+  Raises:
+    InputError: naming the first sentence that no further tree is of.
+  """
+  words = [_unescaped(word) for word in trees.vocabulary]
+  rows, row = np.zeros(len(lines), np.int64), 0
+  for number, line in enumerate(lines):
+    tokens = [_unescaped(word) for word in line.split()]
+    while row < len(trees) and not trees.failed[row]:
+      if [words[leaf] for leaf in trees.words[row]] == tokens:
+        break
+      row += 1
+    if row == len(trees):
+      cause = f"no tree of sentence {number + 1}, '{line}', in this order"
+      raise InputError(cause, path=path)
+    rows[number] = row
+    row += 1
+  return rows
+
+
 def _unescaped(word: str) -> str:
   word = word.replace("\\/", "/").replace("\\*", "*")
   return _ESCAPES.get(word, word)

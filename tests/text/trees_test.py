@@ -277,3 +277,20 @@ def test_real_trees(name, stem):
   trees.check_leaves(parsed, sentences, path=path, unescape=True)
   if name != "multi30k-de-en":  # its trees escape brackets
     trees.check_leaves(parsed, sentences, path=path)
+
+
+def test_trees_of_sentences_that_were_left_after_dropping_some():
+  bank = trees.parse_trees(
+    [
+      "(S (A a) (B b))",
+      "(S (A a))",
+      "()",
+      "(S (A -LRB-) (B b))",
+      "(S (A c))",
+    ]
+  )
+  lines = ["a b", "x y z", "( b", "c"]
+  np.testing.assert_array_equal(trees.rows_of(bank, lines), [0, 2, 3, 4])
+  np.testing.assert_array_equal(trees.rows_of(bank, ["a", "c"]), [1, 2])
+  with pytest.raises(InputError, match=r"f: no tree of sentence 3, 'c', in"):
+    trees.rows_of(bank, ["c", "c", "c"], path="f")

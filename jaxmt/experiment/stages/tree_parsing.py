@@ -24,13 +24,14 @@ from jaxmt.parse import head_rules, text_parsing
 from jaxmt.parse.sibling_parser import SiblingConfig
 from jaxmt.parse.text_parsing import TextParser
 from jaxmt.runtime.runner import Runner
-from jaxmt.text import kernels, treebank, word_clusters
+from jaxmt.text import files, kernels, treebank, word_clusters
 from jaxmt.text import trees as tree_lib
 from jaxmt.text.ragged import from_rows
+from jaxmt.text.trees import Trees
 
 NONE, CONSTITUENTS = "none", "constituents"
 SOURCE_KINDS = (NONE, CONSTITUENTS, *text_parsing.KINDS)
-TARGET_KINDS = (NONE, *text_parsing.KINDS)
+TARGET_KINDS = (NONE, CONSTITUENTS, *text_parsing.KINDS)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,10 +42,14 @@ class ParseConfig:
     source: trees of source sentences: "supervised", "unsupervised" (learnt from
       the tags of a treebank alone), "random", "constituents" (of the corpus, by
       head rules), or "none".
-    target: trees of the training targets: "none" for no phrase dependencies.
+    target: trees of the training targets: the same, "constituents" are those of
+      `target_trees`; "none" for no phrase dependencies.
     source_treebank: CoNLL-U, or `form TAB tag TAB head`; "" if not needed.
     target_treebank: the same of the target language.
+    target_trees: file of constituents of the first training targets; all of
+      those that are left after dropping pairs must have one.
     head_rules: of the source's constituents.
+    target_head_rules: of the target's.
     epochs: of supervised parsers.
     clusters: of target words.
     seed: of random trees.
@@ -54,7 +59,9 @@ class ParseConfig:
   target: str = "random"
   source_treebank: str = ""
   target_treebank: str = ""
+  target_trees: str = ""
   head_rules: str = "chinese"
+  target_head_rules: str = "english"
   epochs: int = 10
   clusters: int = 100
   seed: int = 0
@@ -71,21 +78,30 @@ def check(config: ParseConfig) -> None:
     if kind in ("supervised", "unsupervised"):
       if not getattr(config, f"{name}_treebank"):
         raise ValueError(f"parse.{name}={kind} needs parse.{name}_treebank")
-  if config.head_rules not in head_rules.RULES:
-    known = ", ".join(head_rules.RULES)
-    raise ValueError(f"head rules '{config.head_rules}' are none of {known}")
+  if config.target == CONSTITUENTS and not config.target_trees:
+    raise ValueError("parse.target=constituents needs parse.target_trees")
+  for rules in (config.head_rules, config.target_head_rules):
+    if rules not in head_rules.RULES:
+      known = ", ".join(head_rules.RULES)
+      raise ValueError(f"head rules '{rules}' are none of {known}")
   if config.clusters < 2 or config.epochs < 1:
     raise ValueError("parse: at least 2 clusters and 1 epoch")
 
 
 def input_paths(config: ParseConfig) -> dict[str, str]:
-  """Returns the files that trees are learnt from, by side."""
+  """Returns the files that parsers are learnt from, by side."""
   found = {}
   for side in ("source", "target"):
     path = getattr(config, f"{side}_treebank")
     if path and getattr(config, side) in ("supervised", "unsupervised"):
       found[side] = path
   return found
+
+
+def tree_paths(config: ParseConfig) -> dict[str, str]:
+  """Returns the files of trees that are given, by parameter of `parse`."""
+  given = config.target == CONSTITUENTS
+  return {"target_trees": config.target_trees} if given else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -168,6 +184,7 @@ def parse(
   corpus: Corpus,
   source: LearnedParser | None = None,
   target: LearnedParser | None = None,
+  target_trees: str = "",
 ) -> ParsedCorpus:
   """Parses the sources of tuning and test, and the targets of training.
 
@@ -176,6 +193,10 @@ def parse(
     corpus: the text.
     source: parser of its source side.
     target: parser of its target side.
+    target_trees: the file that the config names, so that its content counts.
+
+  Raises:
+    InputError: for trees that are not of the corpus.
   """
   nothing = np.zeros(0, np.int32)
   tune_heads = test_heads = train_heads = nothing
@@ -189,8 +210,11 @@ def parse(
       for part in PARTS
     )
   clusters: list[str] = []
-  if target is not None:
+  if config.target == CONSTITUENTS:
+    train_heads = _of_target_trees(config, target_trees, corpus.train_target)
+  elif target is not None:
     train_heads = text_parsing.parse(target.parser, corpus.train_target).heads
+  if config.target != NONE:
     found = word_clusters.cluster_words(
       corpus.train_target, clusters=config.clusters
     )
@@ -205,14 +229,26 @@ def parse(
 
 
 def _of_constituents(config, corpus: Corpus, part: str) -> np.ndarray:
-  """Heads by head rules; a sentence without a tree becomes a chain."""
+  """Heads of the source words of a part."""
   given = corpus.part(part)
   if given.trees is None:
     raise InputError("parse.source=constituents: the corpus has no trees")
   parsed = tree_lib.parse_trees(given.trees)
-  rules = head_rules.RULES[config.head_rules]
-  bank, rows = head_rules.dependencies(parsed, rules)
-  lengths = [len(line.split()) for line in given.source]
+  return _heads(parsed, given.source, config.head_rules)
+
+
+def _of_target_trees(config, path: str, lines: Sequence[str]) -> np.ndarray:
+  """Heads of the words of the training targets."""
+  parsed = tree_lib.parse_trees(files.read_lines(path), path=path)
+  rows = tree_lib.rows_of(parsed, lines, path=path)
+  chosen = tree_lib.select(parsed, rows)
+  return _heads(chosen, lines, config.target_head_rules)
+
+
+def _heads(parsed: Trees, lines: Sequence[str], rules: str) -> np.ndarray:
+  """Heads by head rules; a sentence without a tree becomes a chain."""
+  bank, rows = head_rules.dependencies(parsed, head_rules.RULES[rules])
+  lengths = [len(line.split()) for line in lines]
   heads = [np.arange(-1, length - 1) for length in lengths]
   for place, row in enumerate(rows.tolist()):
     own = bank.heads[bank.words.offsets[place] : bank.words.offsets[place + 1]]

@@ -93,6 +93,14 @@ def check_new_text(path, out):
       TreesConfig(parse=ParseConfig(target="supervised")),
       "needs parse.target_treebank",
     ),
+    (
+      TreesConfig(parse=ParseConfig(target="constituents")),
+      "needs parse.target_trees",
+    ),
+    (
+      TreesConfig(parse=ParseConfig(target_head_rules="x")),
+      "head rules 'x' are none of",
+    ),
     (TreesConfig(groups=("x",)), "no group 'x'"),
     (TreesConfig(nbest=0), "nbest is too small"),
   ],
@@ -122,3 +130,35 @@ def test_trees_by_head_rules_are_those_of_the_sentences():
     len(line.split()) for line in text.train_target
   )
   assert np.isin(-1, parsed.train_heads)
+
+
+def test_given_trees_of_the_training_targets(tmp_path):
+  from jaxmt.experiment.stages import corpus as corpus_stage
+
+  text = corpus_stage.embedded(
+    synthetic.SyntheticConfig(train=6, tune=2, test=2, seed=1)
+  )
+  # Every second sentence is one that the corpus has dropped. The first word is
+  # the verb.
+  lines = []
+  for line in text.train_target:
+    first, *others = line.split()
+    rest = " ".join(f"(NP {word})" for word in others)
+    lines += [f"(S (VP {first}) {rest})", "(S (VP dropped))"]
+  path = tmp_path / "trees"
+  path.write_text("\n".join(lines) + "\n")
+  config = ParseConfig(
+    source="none", target="constituents", target_trees=str(path), clusters=4
+  )
+  assert tree_parsing.tree_paths(config) == {"target_trees": str(path)}
+  parsed = tree_parsing.parse(config, corpus=text, target_trees=str(path))
+  wanted = [
+    head
+    for line in text.train_target
+    for head in (-1, *(0,) * (len(line.split()) - 1))
+  ]
+  np.testing.assert_array_equal(parsed.train_heads, wanted)
+  assert parsed.clusters
+  path.write_text("\n".join(lines[2:]) + "\n")
+  with pytest.raises(InputError, match="no tree of sentence 1, "):
+    tree_parsing.parse(config, corpus=text, target_trees=str(path))
