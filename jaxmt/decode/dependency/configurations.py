@@ -14,9 +14,10 @@ between both, and a source gap if words stand between their source phrases (the
 thesis prints a test that always holds; this is the one it means).
 
 Every feature is a sum over arcs, so scores of arcs are looked up in small
-tables of weights: no array has an axis of features.
+tables of weights: no array has an axis of features. What depends on source
+phrases only is computed once for each pair of spans.
 
-E: edges of the lattice. n: source words.
+E: edges of the lattice. S: distinct spans of them. n: source words.
 """
 
 import dataclasses
@@ -25,13 +26,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from jaxmt.decode.dependency import arc_kernel, probabilities
 from jaxmt.decode.dependency import lattice as lattices
-from jaxmt.decode.dependency import probabilities
 from jaxmt.decode.dependency.lattice import Lattice
 from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.decode.dependency.probabilities import OptionKeys
 from jaxmt.grammar import dependency_events
-from jaxmt.text.kernels import njit
 
 DIRECTIONS = ("left", "right")
 ORIENTATIONS = ("same", "swap")
@@ -40,7 +40,7 @@ RELATIONS = (
   *("parent-child", "child-parent", "grandparent-grandchild", "sibling"),
   *("c-command", "other"),
 )
-_OTHER = len(RELATIONS) - 1
+assert RELATIONS[arc_kernel.OTHER] == "other"
 
 
 def _names() -> dict[str, tuple[str, ...]]:
@@ -114,35 +114,39 @@ def source_trees(
 class ArcParts:
   """What the features of all arcs of a lattice are made of.
 
-  Rows of arrays `[E, E]` are left edges, columns right ones. The first axis of
-  arrays `[2, E, E]` is the direction: dependents on the left, or on the right.
+  Rows of arrays `[S, S]` are spans of left edges, columns those of right ones.
+  The first axis of arrays `[2, S, S]` is the direction: dependents on the left,
+  or on the right.
 
   Attributes:
-    allowed: pairs that may be linked, bool `[E, E]`.
-    source_words: words between both source phrases, int32 `[E, E]`.
-    target_words: most words between both on a path, int32 `[E, E]`.
-    swap: 1 if the source order is the other one, int8 `[E, E]`.
-    source_gap: 1 if there are words between, int8 `[E, E]`.
-    target_gap: 1 if phrases may stand between, int8 `[E, E]`.
-    relation: number in `RELATIONS`, int8 `[2, E, E]`; None without a tree.
-    path: sums of inverse path lengths, float32 `[2, E, E]`; empty without a
+    lattice: the lattice.
+    longest: words on the longest path between two nodes, -1: none, `[V, V]`.
+    limits: most source words and most target words between linked phrases.
+    place: number of each edge's span, int32 `[E]`.
+    gaps: source words between spans, -1 where they overlap, int32 `[S, S]`.
+    swap: 1 if the source order is the other one, int8 `[S, S]`.
+    relation: number in `RELATIONS`, int8 `[2, S, S]`; None without a tree.
+    path: sums of inverse path lengths, float32 `[2, S, S]`; empty without a
       tree.
     directed_path: the same downwards only.
     has_root: whether an edge's phrase has the source's root, bool `[E]`.
+    linked_options: pairs of options that arcs link, by target gap, bool
+      `[2, U, U]`.
     options: for the probability features, or None.
     groups: of `GROUPS`, those that count.
   """
 
-  allowed: np.ndarray
-  source_words: np.ndarray
-  target_words: np.ndarray
+  lattice: Lattice
+  longest: np.ndarray
+  limits: tuple[int, int]
+  place: np.ndarray
+  gaps: np.ndarray
   swap: np.ndarray
-  source_gap: np.ndarray
-  target_gap: np.ndarray
   relation: np.ndarray | None
   path: np.ndarray
   directed_path: np.ndarray
   has_root: np.ndarray
+  linked_options: np.ndarray
   options: OptionKeys | None = None
   groups: frozenset[str] = frozenset(GROUPS)
 
@@ -151,6 +155,17 @@ class ArcParts:
     """Names of the features that count."""
     return tuple(
       name for group in GROUPS if group in self.groups for name in NAMES[group]
+    )
+
+  def arguments(self) -> tuple:
+    """Returns what all kernels over arcs begin with."""
+    lattice = self.lattice
+    option = np.zeros(len(lattice), np.int32)
+    if self.options is not None:
+      option = self.options.option
+    return (
+      *(lattice.start, lattice.end, self.place, option),
+      *(self.longest, self.gaps, *self.limits),
     )
 
 
@@ -171,7 +186,8 @@ def arc_parts(
       there.
     options: for the probability features; without it they are not there.
     groups: of `GROUPS`; features of others are left out.
-    source_limit: most source words between two phrases, see `allowed_arcs`.
+    source_limit: most source words between two phrases, see
+      `lattice.allowed_arcs`.
     target_limit: most target words between them.
 
   Raises:
@@ -180,36 +196,41 @@ def arc_parts(
   for group in groups:
     if group not in NAMES:
       raise ValueError(f"no group '{group}'; there are: {', '.join(GROUPS)}")
-  longest = lattices.longest_paths(lattice)
-  allowed = lattices.allowed_arcs(
-    lattice, longest, source_limit=source_limit, target_limit=target_limit
+  limit = lambda given: arc_kernel.NO_LIMIT if given is None else given
+  spans, place = np.unique(lattice.span, axis=0, return_inverse=True)
+  begin = spans[:, 0]
+  nothing = np.zeros((2, 0, 0), np.float32)
+  parts = ArcParts(
+    lattice=lattice,
+    longest=lattices.longest_paths(lattice),
+    limits=(limit(source_limit), limit(target_limit)),
+    place=place.reshape(-1).astype(np.int32),
+    gaps=lattices.span_gaps(spans),
+    swap=(begin[:, None] > begin[None]).astype(np.int8),
+    relation=None,
+    path=nothing,
+    directed_path=nothing,
+    has_root=np.zeros(len(lattice), bool),
+    linked_options=nothing,
+    options=options,
+    groups=frozenset(groups),
   )
-  gaps = np.maximum(lattices.source_gaps(lattice), 0)
-  relation, path, directed = None, np.zeros((2, 0, 0)), np.zeros((2, 0, 0))
-  has_root = np.zeros(len(lattice), bool)
-  if tree is not None:
-    sides = [
-      _relations(lattice.span, tree.heads, tree.depth, allowed, rightward)
-      for rightward in (False, True)
-    ]
-    relation, path, directed = (
-      np.stack(side) for side in zip(*sides, strict=True)
-    )
-    root = int(np.flatnonzero(tree.heads == -1)[0])
-    has_root = (lattice.span[:, 0] <= root) & (root < lattice.span[:, 1])
-  return ArcParts(
-    allowed=allowed,
-    source_words=gaps,
-    target_words=np.maximum(longest[lattice.end][:, lattice.start], 0),
-    swap=(lattice.span[:, None, 0] > lattice.span[None, :, 0]).astype(np.int8),
-    source_gap=(gaps > 0).astype(np.int8),
-    target_gap=(lattice.end[:, None] != lattice.start[None]).astype(np.int8),
+  linked, pairs = arc_kernel.linked_pairs(
+    *parts.arguments(), 1 if options is None else len(options.keys)
+  )
+  parts = dataclasses.replace(parts, linked_options=pairs)
+  if tree is None:
+    return parts
+  relation, path, directed = arc_kernel.relations(
+    spans, tree.heads, tree.depth, linked
+  )
+  root = int(np.flatnonzero(tree.heads == -1)[0])
+  return dataclasses.replace(
+    parts,
     relation=relation,
     path=path,
     directed_path=directed,
-    has_root=has_root,
-    options=options,
-    groups=frozenset(groups),
+    has_root=(lattice.span[:, 0] <= root) & (root < lattice.span[:, 1]),
   )
 
 
@@ -217,32 +238,48 @@ def scores(parts: ArcParts, weights: Mapping[str, float]) -> ArcScores:
   """Returns the scores of arcs; weights that are not given are 0."""
   weights = {name: weights.get(name, 0.0) for name in parts.names}
   weight = lambda name: np.float32(weights.get(name, 0.0))
+  root = weight("dep_root-root") * parts.has_root.astype(np.float32)
+  pairs = np.zeros((2, 2, 1, 1), np.float32)
+  if parts.options is not None:
+    pairs, roots = probabilities.scores(
+      parts.options, parts.linked_options, weights
+    )
+    root += roots[parts.options.option]
+  left, right = arc_kernel.add_up(
+    *parts.arguments(),
+    *(_span_scores(parts, weight), pairs, weight("dep_target_length")),
+  )
+  return ArcScores(left=left, right=right, root=root)
+
+
+def _span_scores(parts: ArcParts, weight) -> np.ndarray:
+  """What arcs have from their spans and target gap, `[2, 2, S, S]`."""
   table = lambda pattern, *axes: np.array(
     [weight(pattern.format(*names)) for names in itertools.product(*axes)]
   ).reshape([len(axis) for axis in axes])
-  base = weight("dep_source_length") * parts.source_words
-  base = base + weight("dep_target_length") * parts.target_words
-  gap = (parts.source_gap, parts.target_gap)
-  sides = []
-  for number, direction in enumerate(DIRECTIONS):
-    score = base + table(f"dep_{direction}_{{}}", ORIENTATIONS)[parts.swap]
-    own = table(f"dep_{direction}_{{}}_{{}}_{{}}", ORIENTATIONS, GAPS, GAPS)
-    score += own[parts.swap, *gap]
-    if parts.relation is not None:
-      relation = parts.relation[number]
-      score += table(f"dep_{{}}_{direction}", RELATIONS)[relation]
-      score += table("dep_{}_{}", RELATIONS, ORIENTATIONS)[relation, parts.swap]
-      score += table("dep_{}_{}_{}", RELATIONS, GAPS, GAPS)[relation, *gap]
-      score += weight("dep_path") * parts.path[number]
-      score += weight("dep_directed_path") * parts.directed_path[number]
-    sides.append(np.where(parts.allowed, score, -np.inf).astype(np.float32))
-  root = weight("dep_root-root") * parts.has_root.astype(np.float32)
-  if parts.options is not None:
-    probabilities.add_scores(
-      *(parts.options, parts.allowed, parts.target_gap, weights),
-      *(sides[0], sides[1], root),
+  words = np.maximum(parts.gaps, 0)
+  far = (words > 0).astype(np.int8)
+  out = np.zeros((2, 2, *parts.gaps.shape), np.float32)
+  for side, direction in enumerate(DIRECTIONS):
+    order = table(f"dep_{direction}_{{}}", ORIENTATIONS)
+    gaps = table(f"dep_{direction}_{{}}_{{}}_{{}}", ORIENTATIONS, GAPS, GAPS)
+    out[side] += weight("dep_source_length") * words + order[parts.swap]
+    for gap in range(2):
+      out[side, gap] += gaps[parts.swap, far, gap]
+    if parts.relation is None:
+      continue
+    relation = parts.relation[side]
+    out[side] += (
+      table(f"dep_{{}}_{direction}", RELATIONS)[relation]
+      + table("dep_{}_{}", RELATIONS, ORIENTATIONS)[relation, parts.swap]
+      + weight("dep_path") * parts.path[side]
+      + weight("dep_directed_path") * parts.directed_path[side]
     )
-  return ArcScores(left=sides[0], right=sides[1], root=root)
+    for gap in range(2):
+      out[side, gap] += table("dep_{}_{}_{}", RELATIONS, GAPS, GAPS)[
+        relation, far, gap
+      ]
+  return out
 
 
 def values(
@@ -256,13 +293,15 @@ def values(
     right: the right edge.
     rightward: whether the dependent is the right one.
   """
-  at = (left, right)
+  at = (parts.place[left], parts.place[right])
+  end, start = parts.lattice.end[left], parts.lattice.start[right]
+  words, target_gap = max(int(parts.gaps[at]), 0), int(end != start)
   direction = DIRECTIONS[rightward]
   order = ORIENTATIONS[parts.swap[at]]
-  gaps = f"{GAPS[parts.source_gap[at]]}_{GAPS[parts.target_gap[at]]}"
+  gaps = f"{GAPS[words > 0]}_{GAPS[target_gap]}"
   found = {
-    "dep_source_length": float(parts.source_words[at]),
-    "dep_target_length": float(parts.target_words[at]),
+    "dep_source_length": float(words),
+    "dep_target_length": float(parts.longest[end, start]),
     f"dep_{direction}_{order}": 1.0,
     f"dep_{direction}_{order}_{gaps}": 1.0,
   }
@@ -281,7 +320,7 @@ def values(
     found |= probabilities.values(
       *(parts.options, child, parent),
       direction=int(rightward),
-      gap=int(parts.target_gap[at]),
+      gap=target_gap,
     )
   return _counting(parts, found)
 
@@ -300,82 +339,3 @@ def _counting(parts: ArcParts, found: dict[str, float]) -> dict[str, float]:
   """Without zeros and without groups that do not count."""
   names = set(parts.names)
   return {n: value for n, value in found.items() if value and n in names}
-
-
-@njit
-def _relations(span, heads, depth, allowed, rightward):
-  """Relation `[E, E]` int8, sums of 1 / path length, and of directed ones.
-
-  Rows are the left edges of arcs. The relation is that of the word pair which
-  stands farthest apart; words on the path between both must lie outside both
-  phrases.
-  """
-  edges = len(span)
-  relation = np.full((edges, edges), _OTHER, np.int8)
-  path = np.zeros((edges, edges), np.float32)
-  directed = np.zeros((edges, edges), np.float32)
-  for left in range(edges):
-    for right in range(edges):
-      if not allowed[left, right]:
-        continue
-      parent, child = (left, right) if rightward else (right, left)
-      far = -1
-      for j in range(span[parent, 0], span[parent, 1]):
-        for k in range(span[child, 0], span[child, 1]):
-          steps, down = _path(heads, depth, j, k)
-          if steps > 0:
-            path[left, right] += np.float32(1.0 / steps)
-            if down:
-              directed[left, right] += np.float32(1.0 / steps)
-          kind = _relation(heads, j, k, span[parent], span[child])
-          if kind != _OTHER and abs(j - k) > far:
-            far = abs(j - k)
-            relation[left, right] = kind
-  return relation, path, directed
-
-
-@njit
-def _outside(word, one, other):
-  return word >= 0 and not (
-    one[0] <= word < one[1] or other[0] <= word < other[1]
-  )
-
-
-@njit
-def _relation(heads, j, k, parent, child):
-  """How the words j of the parent and k of the child are related."""
-  if heads[k] == j:
-    return 0
-  if heads[j] == k:
-    return 1
-  middle = heads[k]
-  if _outside(middle, parent, child):
-    if heads[middle] == j:
-      return 2
-    if middle == heads[j]:
-      return 3
-  # The parent of one is an ancestor of the other.
-  for pair in range(2):
-    one, other = (j, k) if pair == 0 else (k, j)
-    top = heads[one]
-    node = heads[other]
-    while node >= 0:
-      if node == top and _outside(top, parent, child):
-        return 4
-      node = heads[node]
-  return _OTHER
-
-
-@njit
-def _path(heads, depth, j, k):
-  """Arcs between two words, and whether j is an ancestor of k."""
-  a, b, steps = j, k, 0
-  while a != b:
-    if depth[a] >= depth[b]:
-      a = heads[a]
-    else:
-      b = heads[b]
-    steps += 1
-    if a < 0 or b < 0:
-      return steps, False
-  return steps, b == j

@@ -87,7 +87,12 @@ def source_gaps(lattice: Lattice) -> np.ndarray:
 
   -1 where they overlap, which no path allows.
   """
-  begin, end = lattice.span.T
+  return span_gaps(lattice.span)
+
+
+def span_gaps(spans: np.ndarray) -> np.ndarray:
+  """Returns words between spans `[begin, end)`, -1 for overlaps, `[S, S]`."""
+  begin, end = spans.T
   after = begin[None] - end[:, None]  # the second follows the first
   return np.maximum(np.maximum(after, after.T), -1).astype(np.int32)
 

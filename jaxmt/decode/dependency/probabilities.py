@@ -107,33 +107,28 @@ def weight_vector(weights: Mapping[str, float]) -> np.ndarray:
   return np.array([weights.get(name, 0.0) for name in events.FEATURES])
 
 
-def add_scores(
-  options: OptionKeys,
-  allowed: np.ndarray,
-  target_gap: np.ndarray,
-  weights: Mapping[str, float],
-  left: np.ndarray,
-  right: np.ndarray,
-  root: np.ndarray,
-) -> None:
-  """Adds to the scores of arcs.
+def scores(
+  options: OptionKeys, linked: np.ndarray, weights: Mapping[str, float]
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns what the features add to the scores of arcs.
 
   Args:
     options: of the lattice.
-    allowed: pairs of edges that may be linked, bool `[E, E]`.
-    target_gap: int8 `[E, E]`.
+    linked: pairs of options that arcs link, left and right one, by target gap,
+      bool `[2, U, U]`.
     weights: by name.
-    left: scores of dependents on the left, float32 `[E, E]`.
-    right: of those on the right.
-    root: of roots, float32 `[E]`.
+
+  Returns:
+    (of arcs by target gap, side of the child, left and right one, float32
+    `[2, 2, U, U]`; of roots, float32 `[U]`).
   """
+  size = len(options.keys)
   vector = weight_vector(weights)
   if not vector.any():
-    return
-  _add_scores(
-    options.option, options.keys, options.span, options.table.slots, vector,
-    allowed, target_gap, left, right, root,
-  )  # fmt: skip
+    return np.zeros((2, 2, size, size), np.float32), np.zeros(size, np.float32)
+  return _scores(
+    options.keys, options.span, options.table.slots, vector, linked
+  )
 
 
 def values(
@@ -206,35 +201,23 @@ def _values(keys, span, slots, child, parent, direction, gap, used, out):
 
 
 @njit
-def _add_scores(
-  option, keys, span, slots, weights, allowed, target_gap, left, right, root
-):
-  edges, size = len(option), len(keys)
+def _scores(keys, span, slots, weights, linked):
+  """Scores of pairs of options, and of roots; see `scores`."""
+  size = len(keys)
   out = np.zeros(len(weights))
   used = weights != 0.0
-  # Which pairs of options are linked, by target gap; left one, right one.
-  needed = np.zeros((2, size, size), np.bool_)
-  for one in range(edges):
-    for two in range(edges):
-      if allowed[one, two]:
-        needed[target_gap[one, two], option[one], option[two]] = True
-  # Scores by target gap; with the child on the left, on the right.
   score = np.zeros((2, 2, size, size), np.float32)
+  root = np.zeros(size, np.float32)
   for gap in range(2):
     for one in range(size):
       for two in range(size):
-        if not needed[gap, one, two]:
+        if not linked[gap, one, two]:
           continue
         if _values(keys, span, slots, one, two, events.LEFT, gap, used, out):
           score[gap, 0, one, two] = (weights * out).sum()
         if _values(keys, span, slots, two, one, events.RIGHT, gap, used, out):
           score[gap, 1, one, two] = (weights * out).sum()
-  for one in range(edges):
-    for two in range(edges):
-      if allowed[one, two]:
-        gap = target_gap[one, two]
-        left[one, two] += score[gap, 0, option[one], option[two]]
-        right[one, two] += score[gap, 1, option[one], option[two]]
-  for one in range(edges):
-    if _values(keys, span, slots, option[one], -1, events.ROOT, 2, used, out):
-      root[one] += np.float32((weights * out).sum())
+  for one in range(size):
+    if _values(keys, span, slots, one, -1, events.ROOT, 2, used, out):
+      root[one] = np.float32((weights * out).sum())
+  return score, root
