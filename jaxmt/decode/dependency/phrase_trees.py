@@ -8,6 +8,7 @@ of the phrase-based weights of its own, and that of its arcs.
 
 import collections
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -136,12 +137,14 @@ def kbest(
     forest, size=size, strings=_strings(ids, forest), unique=True
   )
   out = []
+  # The same arcs occur in many entries.
+  arc_values = functools.cache(functools.partial(_arc_values, parts))
   for item in range(len(lists.score)):
     edges = lists.edges[item]
     out.append(
       Candidate(
         text=" ".join(words[word] for word in lists.words[item]),
-        features=_features(found, parts, forest.edges, edges),
+        features=_features(found, forest.edges, edges, arc_values),
         score=float(lists.score[item]),
       )
     )
@@ -158,7 +161,17 @@ def _strings(ids: Ragged, forest: Forest) -> EdgeStrings:
   return EdgeStrings(row=row.astype(np.int32), symbols=rows)
 
 
-def _features(found, parts, added, edges) -> dict[str, float]:
+def _arc_values(parts: ArcParts, child: int, head: int) -> dict[str, float]:
+  """Feature values of an arc; the head is negative for the root."""
+  if head < 0:
+    return configurations.root_values(parts, child)
+  lattice = parts.lattice
+  rightward = bool(lattice.start[child] >= lattice.end[head])
+  left, right = (head, child) if rightward else (child, head)
+  return configurations.values(parts, left, right, rightward=rightward)
+
+
+def _features(found, added, edges, arc_values) -> dict[str, float]:
   """Sums of feature values over a derivation."""
   sums: collections.defaultdict[str, float] = collections.defaultdict(float)
   lattice = found.lattice
@@ -169,14 +182,7 @@ def _features(found, parts, added, edges) -> dict[str, float]:
   sums.update(zip(found.names, values.tolist(), strict=True))
   for edge in edges.tolist():
     child, head = int(added.child[edge]), int(added.head[edge])
-    if child < 0:
-      continue
-    if head < 0:
-      named = configurations.root_values(parts, child)
-    else:
-      rightward = bool(lattice.start[child] >= lattice.end[head])
-      left, right = (head, child) if rightward else (child, head)
-      named = configurations.values(parts, left, right, rightward=rightward)
-    for name, value in named.items():
-      sums[name] += value
+    if child >= 0:
+      for name, value in arc_values(child, head).items():
+        sums[name] += value
   return {name: value for name, value in sums.items() if value}

@@ -126,9 +126,11 @@ def scores(
   vector = weight_vector(weights)
   if not vector.any():
     return np.zeros((2, 2, size, size), np.float32), np.zeros(size, np.float32)
+  _, cluster = np.unique(options.keys[:, 1], return_inverse=True)
   return _scores(
-    options.keys, options.span, options.table.slots, vector, linked
-  )
+    options.keys, options.span, cluster.reshape(-1), options.table.slots,
+    vector, linked,
+  )  # fmt: skip
 
 
 def values(
@@ -201,22 +203,42 @@ def _values(keys, span, slots, child, parent, direction, gap, used, out):
 
 
 @njit
-def _scores(keys, span, slots, weights, linked):
+def _seen(parts, child, parent, direction, slots):
+  """Whether clusters of a child and of its parent were ever linked."""
+  parts[events.CHILD_CLUSTERS] = child
+  parts[events.PARENT_CLUSTERS] = parent
+  context, outcome = events.event(1, parts, direction, 0, 0, 0)
+  return look_up(events.event_key(context, outcome), slots) != 0.0
+
+
+@njit
+def _scores(keys, span, cluster, slots, weights, linked):
   """Scores of pairs of options, and of roots; see `scores`."""
   size = len(keys)
   out = np.zeros(len(weights))
   used = weights != 0.0
   score = np.zeros((2, 2, size, size), np.float32)
   root = np.zeros(size, np.float32)
+  # Most pairs were not even seen as clusters, of which there are fewer: 0
+  # unknown, 1 seen, -1 not; by direction, child and parent.
+  kinds = cluster.max() + 1 if size else 0
+  seen = np.zeros((2, kinds, kinds), np.int8)
+  parts = np.zeros(events.PARTS, np.uint64)
   for gap in range(2):
     for one in range(size):
       for two in range(size):
         if not linked[gap, one, two]:
           continue
-        if _values(keys, span, slots, one, two, events.LEFT, gap, used, out):
-          score[gap, 0, one, two] = (weights * out).sum()
-        if _values(keys, span, slots, two, one, events.RIGHT, gap, used, out):
-          score[gap, 1, one, two] = (weights * out).sum()
+        for side in range(2):
+          child, parent = (one, two) if side == 0 else (two, one)
+          row, column = cluster[child], cluster[parent]
+          if seen[side, row, column] == 0:
+            there = _seen(parts, keys[child, 1], keys[parent, 1], side, slots)
+            seen[side, row, column] = 1 if there else -1
+          if seen[side, row, column] < 0:
+            continue
+          if _values(keys, span, slots, child, parent, side, gap, used, out):
+            score[gap, side, one, two] = (weights * out).sum()
   for one in range(size):
     if _values(keys, span, slots, one, -1, events.ROOT, 2, used, out):
       root[one] = np.float32((weights * out).sum())
