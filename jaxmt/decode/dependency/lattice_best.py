@@ -39,7 +39,7 @@ def best_forest(
     lattice: the lattice.
     arcs: scores; -inf where an arc is not allowed.
     max_edges: most forest edges, if that many are not as good as the best one.
-      The margin is doubled until there would be more.
+      The margin is doubled until there are more than half of them.
     margin: the largest margin.
   """
   chart = lattice_chart.chart(lattice, arcs)
@@ -53,7 +53,7 @@ def best_forest(
     found = look(margin=0.0, max_edges=_ANY)
     assert found is not None
     return lattice_forest.assemble(lattice, arcs, *found[:4])
-  while size < margin and not found[4]:
+  while size < margin and not found[4] and 2 * len(found[1]) <= max_edges:
     size *= 2
     more = look(margin=size, max_edges=max_edges)
     if more is None:

@@ -28,6 +28,7 @@ from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged, from_rows
 
 PHRASE_SCORE = "phrase_score"
+_EDGES, _LEAST_EDGES = 200, 10_000  # of a forest: for each entry of a list
 # Names of the 88 features of arcs.
 NAMES = tuple(name for group in configurations.NAMES.values() for name in group)
 
@@ -131,7 +132,9 @@ def kbest(
       forest that is looked at (`lattice_best.best_forest`).
   """
   arcs: ArcScores = configurations.scores(parts, weights)
-  forest = lattice_best.best_forest(scored(found, weights), arcs)
+  forest = lattice_best.best_forest(
+    scored(found, weights), arcs, max_edges=max(_LEAST_EDGES, _EDGES * size)
+  )
   ids, words = vocabulary.intern(found.text)
   lists = hypergraph.kbest(
     forest, size=size, strings=_strings(ids, forest), unique=True
