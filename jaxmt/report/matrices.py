@@ -59,22 +59,35 @@ def alignment_matrix(
       f'<text transform="translate({x + 12:.1f},{y - 4:.1f}) rotate(-90)">'
       f"{html.escape(word)}</text>"
     )
-  for row in range(len(source)):
-    for column in range(len(target)):
-      parts += _cell((row, column), at, predicted, gold, allowed, sure)
+  parts.append(_grid(len(source), len(target), at))
+  for link in sorted(allowed | predicted):
+    parts += _cell(link, at, predicted, gold, allowed, sure)
   return "".join([*parts, "</svg>"])
 
 
+def _grid(rows: int, columns: int, at) -> str:
+  """The lines between all cells, as one path."""
+  (x, y), size = at(0, 0), _CELL
+  steps = [
+    f"M{x:.1f} {y + size * row:.1f}h{size * columns}" for row in range(rows + 1)
+  ]
+  steps += [
+    f"M{x + size * column:.1f} {y:.1f}v{size * rows}"
+    for column in range(columns + 1)
+  ]
+  return f'<path d="{"".join(steps)}" stroke="#dddddd"/>'
+
+
 def _cell(link, at, predicted, gold, allowed, sure) -> list[str]:
-  """The square of a cell, and the dot of a predicted link."""
+  """The square of a gold link, and the dot of a predicted one."""
   x, y = at(*link)
-  fill = "#ffffff"
+  parts = []
   if link in allowed:
     fill = _COLOURS["sure" if link in gold else "possible"]
-  parts = [
-    f'<rect x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
-    f' fill="{fill}" stroke="#dddddd"/>'
-  ]
+    parts.append(
+      f'<rect x="{x:.1f}" y="{y:.1f}" width="{_CELL}" height="{_CELL}"'
+      f' fill="{fill}" stroke="#dddddd"/>'
+    )
   if link in predicted:
     right = sure is None or link in allowed
     colour = "#222222" if right else _COLOURS["wrong"]
