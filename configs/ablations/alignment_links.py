@@ -1,8 +1,8 @@
 """What do links of several aligners, made before, give a translation system?
 
     python tools/align_table.py ... --links=links \
-      --systems=hmm,diagonal,hp,hp*3,neural \
-      --bitext_links=hmm,diagonal,hp,hp*3,neural
+      --systems=hmm,diagonal,hp,hp*1,neural \
+      --bitext_links=hmm,diagonal,hp,hp*1,neural
     python launch/sweep.py --study=configs/ablations/alignment_links.py \
       --workdir=runs/al --config=configs/real.py \
       --config.data.files.train_source=train.fr ...
@@ -21,14 +21,14 @@ _FILES = {
   "hmm": "hmm",
   "diagonal": "diagonal",
   "hp": "hp",
-  "emd": "hp-3",
+  "emd": "hp-1",
   "neural": "neural",
 }
 _NAMES = {
   "hmm": "HMM",
   "diagonal": "diagonal model",
   "hp": "HP-ITG, DPDI",
-  "emd": "HP-ITG, DPDI, EMD rounds",
+  "emd": "HP-ITG, DPDI, one EMD round",
   "neural": "neural HMM",
 }
 ABLATIONS = {

@@ -11,7 +11,8 @@ no weights: see `link_violations`.
 All features are differences of running sums over the target, so a batch is a
 few matrix products and one fused loop over (source span, target span).
 
-B: sentence pairs. W: width of the batch. Q: source spans.
+B: sentence pairs. W: width of the batch. Q: source spans. T: target spans, all
+of W words by first word, then by last.
 """
 
 import dataclasses
@@ -120,30 +121,29 @@ def span_features(
     ratio: see above.
 
   Returns:
-    Eight arrays that broadcast to `[Q, W, W]` (first target word, last target
-    word), and which of these are spans, bool `[W, W]`.
+    Eight arrays that broadcast to `[Q, T]`, and which of these target spans are
+    in the sentence, bool `[T]`.
   """
   place = jnp.arange(model1.shape[0])
+  first, last = _spans(model1.shape[0])
   within = (place >= start[:, None]) & (place < end[:, None])
   inner = within.astype(model1.dtype)
   outer = ((place < n) & ~within).astype(model1.dtype)
-  width = (end - start).astype(model1.dtype)[:, None, None]
-  size = (place[None, :] - place[:, None] + 1).astype(model1.dtype)
-  valid = (size > 0) & (place[None, :] < m)
-  size = jnp.maximum(size, 1.0)
+  width = (end - start).astype(model1.dtype)[:, None]
+  size = jnp.asarray(last + 1 - first, model1.dtype)
   real = place < m
 
   def runs(values):
-    """Sums of `[Q, W]` over target spans, `[Q, W, W]`."""
+    """Sums of `[Q, W]` over target spans, `[Q, T]`, and over all words."""
     sums = jnp.cumsum(jnp.where(real, values, 0.0), axis=-1)
-    before = jnp.pad(sums, ((0, 0), (1, 0)))[:, :-1]
-    return sums[:, None, :] - before[:, :, None], sums[:, -1, None, None]
+    before = jnp.pad(sums, ((0, 0), (1, 0)))
+    return before[:, last + 1] - before[:, first], sums[:, -1, None]
 
   def mean_log(mask, number):
     return jnp.log(jnp.maximum(mask @ model1 / number, _FLOOR))
 
-  inside, _ = runs(mean_log(inner, width[..., 0]))
-  around, total = runs(mean_log(outer, jnp.maximum(n - width[..., 0], 1.0)))
+  inside, _ = runs(mean_log(inner, width))
+  around, total = runs(mean_log(outer, jnp.maximum(n - width, 1.0)))
 
   def ratios(matrix):
     held, leaving = runs(inner @ matrix)
@@ -151,8 +151,8 @@ def span_features(
     scale = 2.0 / (width + size)
     return held * scale, (leaving + arriving - 2.0 * held) * scale
 
-  middle = (start + 1 + end)[:, None, None] / (2.0 * jnp.maximum(n, 1))
-  other = (place[:, None] + place[None, :] + 2) / (2.0 * jnp.maximum(m, 1))
+  middle = (start + 1 + end)[:, None] / (2.0 * jnp.maximum(n, 1))
+  other = (first + last + 2) / (2.0 * jnp.maximum(m, 1))
   return [
     inside,
     total - around,
@@ -160,15 +160,15 @@ def span_features(
     jnp.abs(width / size - ratio),
     jnp.abs(middle - other),
     *ratios(posterior),
-  ], valid
+  ], last < m
 
 
 @functools.partial(jax.jit, static_argnames="beam")
 def _best_spans(matrices: Matrices, weights, ratio, threshold, *, beam):
-  """The best target spans: `(scores, first * W + last)`, `[B, Q, beam]`."""
-  width = matrices.model1.shape[1]
-  starts, ends = _source_spans(width)
-  chunk = min(len(starts), max(1, _ROWS // (width * width)))
+  """The best target spans: scores and their numbers, `[B, Q, beam]`."""
+  starts, lasts = _spans(matrices.model1.shape[1])
+  ends = lasts + 1
+  chunk = min(len(starts), max(1, _ROWS // len(starts)))
   count = -(-len(starts) // chunk)
   pad = count * chunk - len(starts)
   cut = lambda array: jnp.asarray(np.pad(array, (0, pad), mode="edge")).reshape(
@@ -184,9 +184,9 @@ def _best_spans(matrices: Matrices, weights, ratio, threshold, *, beam):
         span[0], span[1], model1, links, posterior, n, m, ratio
       )
       score = sum(w * value for w, value in zip(weights, values, strict=True))
-      inside = valid & (span[1] <= n)[:, None, None]
+      inside = valid & (span[1] <= n)[:, None]
       score = jnp.where(inside, score, -jnp.inf)
-      return jax.lax.top_k(score.reshape(chunk, -1), beam)
+      return jax.lax.top_k(score, beam)
 
     score, place = jax.lax.map(step, spans)
     trim = lambda array: array.reshape(count * chunk, beam)[: len(starts)]
@@ -203,16 +203,17 @@ def _best_spans(matrices: Matrices, weights, ratio, threshold, *, beam):
   )
 
 
-def _source_spans(width: int) -> tuple[np.ndarray, np.ndarray]:
-  """All spans of a sentence, int32 `[Q]` each."""
-  starts, ends = np.triu_indices(width)
-  return starts.astype(np.int32), (ends + 1).astype(np.int32)
+def _spans(width: int) -> tuple[np.ndarray, np.ndarray]:
+  """First and last words of all spans, int32 `[T]` each."""
+  first, last = np.triu_indices(width)
+  return first.astype(np.int32), last.astype(np.int32)
 
 
 def prune(matrices: Matrices, number: int, how: Pruner) -> BiSpans:
   """Returns the bi-spans of the first `number` sentence pairs of a batch."""
   width = matrices.model1.shape[1]
-  beam = min(how.beam, width * width)
+  starts, lasts = _spans(width)
+  beam = min(how.beam, len(starts))
   if how.name == "dp":
     score, place = link_violations.best_spans(
       np.asarray(matrices.posterior)[:number],
@@ -221,6 +222,7 @@ def prune(matrices: Matrices, number: int, how: Pruner) -> BiSpans:
       confident=how.threshold,
       beam=beam,
     )
+    first, last = np.divmod(place, width)
   else:
     score, place = _best_spans(
       matrices,
@@ -229,16 +231,15 @@ def prune(matrices: Matrices, number: int, how: Pruner) -> BiSpans:
       np.float32(how.threshold),
       beam=beam,
     )
-  score, place = np.asarray(score)[:number], np.asarray(place)[:number]
-  starts, ends = _source_spans(width)
-  pair, span, rank = np.nonzero(score > -np.inf)
-  chosen = place[pair, span, rank]
+    score, place = np.asarray(score)[:number], np.asarray(place)[:number]
+    first, last = starts[place], lasts[place]
+  usable = score > -np.inf
+  span = np.nonzero(usable)[1]
   flat = np.stack(
-    [starts[span], ends[span], chosen // width, chosen % width + 1], axis=1
+    [starts[span], lasts[span] + 1, first[usable], last[usable] + 1], axis=1
   )
-  counts = np.bincount(pair, minlength=number)
   return bispans.from_rows(
-    Ragged(flat=flat, offsets=row_offsets(counts)),
+    Ragged(flat=flat, offsets=row_offsets(usable.sum((1, 2)))),
     np.asarray(matrices.source_length)[:number],
     np.asarray(matrices.target_length)[:number],
   )
@@ -246,7 +247,7 @@ def prune(matrices: Matrices, number: int, how: Pruner) -> BiSpans:
 
 @functools.partial(jax.jit)
 def _sample_features(matrices, pair, start, end, ratio, threshold):
-  """Features of samples with all target spans, `[S, W, W, 8]` and a mask."""
+  """Features of samples with all target spans, `[S, T, 8]` and a mask."""
 
   def one(pair, start, end):
     posterior = matrices.posterior[pair]
@@ -260,8 +261,7 @@ def _sample_features(matrices, pair, start, end, ratio, threshold):
       matrices.target_length[pair],
       ratio,
     )
-    shape = (1, *valid.shape)
-    values = [jnp.broadcast_to(value, shape)[0] for value in values]
+    values = [jnp.broadcast_to(own, (1, len(valid)))[0] for own in values]
     return jnp.stack(values, -1), valid
 
   return jax.vmap(one)(pair, start, end)
@@ -282,10 +282,12 @@ def sample_features(
     Features, float32 `[_, 8]` in N rows, and the place of the gold target span
     in each row, int64 `[N]`.
   """
-  width = matrices.model1.shape[1]
+  first, last = _spans(matrices.model1.shape[1])
+  number = np.zeros((last[-1] + 1, last[-1] + 1), np.int64)
+  number[first, last] = np.arange(len(first))
   rows, golds = [], []
-  for first in range(0, len(samples), chunk):
-    own = samples[first : first + chunk]
+  for begin in range(0, len(samples), chunk):
+    own = samples[begin : begin + chunk]
     padded = np.pad(own, ((0, chunk - len(own)), (0, 0)), mode="edge")
     values, valid = _sample_features(
       matrices,
@@ -293,9 +295,9 @@ def sample_features(
       np.float32(how.ratio),
       np.float32(how.threshold),
     )
-    values = np.asarray(values)[: len(own)].reshape(len(own), -1, 8)
-    valid = np.asarray(valid)[: len(own)].reshape(len(own), -1)
-    gold = own[:, 3] * width + own[:, 4] - 1
+    values = np.asarray(values)[: len(own)]
+    valid = np.asarray(valid)[: len(own)]
+    gold = number[own[:, 3], own[:, 4] - 1]
     golds.append(np.cumsum(valid, 1)[np.arange(len(own)), gold] - 1)
     rows += [value[mask] for value, mask in zip(values, valid, strict=True)]
   lengths = [len(row) for row in rows]

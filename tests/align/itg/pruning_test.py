@@ -34,7 +34,8 @@ def test_worked_example_of_the_paper():
     4,
     1.15,
   )
-  at = lambda row: float(np.broadcast_to(values[row], (1, 4, 4))[0, 1, 2])
+  # Of the spans 1, 1-2, 1-3, 1-4, 2, 2-3, ... the sixth is 2-3.
+  at = lambda row: float(np.broadcast_to(values[row], (1, 10))[0, 5])
   assert [at(row) for row in (2, 3, 4, 5)] == pytest.approx(
     [0.5, 1.0, 0.15, 0.25]
   )
