@@ -166,6 +166,15 @@ def _parse(
         begin[source] = item
       end[source] = item + 1
       place[source, triangle(spans[item, 2], spans[item, 3], m)] = item
+    # Bi-spans of each source span by begin and end of their target, rising.
+    heads = np.full((2, n * (n + 1) // 2, m + 1), -1, np.int64)
+    nexts = np.full((2, high - low), -1, np.int64)
+    for item in range(high - 1, low - 1, -1):
+      source = triangle(spans[item, 0], spans[item, 1], n)
+      for side in range(2):
+        bound = spans[item, 2 + side]
+        nexts[side, item - low] = heads[side, source, bound]
+        heads[side, source, bound] = item
     # Bi-spans with phrase pairs by their lower right corner: a linked list.
     corner = np.full((n + 1) * (m + 1), -1, np.int64)
     onward = np.full(high - low, -1, np.int64)
@@ -233,20 +242,24 @@ def _parse(
         for split in range(i + 1, k):
           source = triangle(i, split, n)
           other = triangle(split, k, n)
-          for left in range(begin[source], end[source]):
-            if node_of[left, ANY] < 0:
+          onwards = nexts[inverted]
+          left = heads[inverted, source, l if inverted else j]
+          while left >= 0:
+            item_left, left = left, onwards[left - low]
+            if node_of[item_left, ANY] < 0:
               continue
             right = np.int32(-1)
-            if not inverted and spans[left, 2] == j and spans[left, 3] < l:
-              right = place[other, triangle(spans[left, 3], l, m)]
-            elif inverted and spans[left, 3] == l and spans[left, 2] > j:
-              right = place[other, triangle(j, spans[left, 2], m)]
+            if not inverted and spans[item_left, 3] < l:
+              right = place[other, triangle(spans[item_left, 3], l, m)]
+            elif inverted and spans[item_left, 2] > j:
+              right = place[other, triangle(j, spans[item_left, 2], m)]
             if right < 0:
               continue
             tail = node_of[right, NOT_INVERTED if inverted else NOT_STRAIGHT]
             if tail >= 0:
               kind = INVERTED if inverted else STRAIGHT
-              count = _edge(edges, count, node_of[left, ANY], tail, kind, -1)
+              first = node_of[item_left, ANY]
+              count = _edge(edges, count, first, tail, kind, -1)
         if count > before:
           category = B if inverted else A
           number = _node(
