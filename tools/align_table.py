@@ -14,6 +14,9 @@ to three rounds of EMD.
 --swap also learns on the links of --test_gold and scores the pairs of
 --train_gold, and gives the scores of both parts together, as those of aligners
 that learn from no links are.
+--pruning_beams=10,20 adds a second table: the pruning error rate of each pruner
+and the upper bound of F that it leaves word pairs (W) and rules (HP), on
+--test_gold with these numbers of target spans for each source span.
 --links=DIR keeps the links of the scored pairs for `launch/align.py
 --evaluate`, and of the bitext for the systems of --bitext_links (without
 --swap), for `configs/ablations/alignment_links.py`.
@@ -31,7 +34,7 @@ from absl import flags
 
 from jaxmt.align import em, gold_report, named_aligners, symmetrize
 from jaxmt.align.itg import evidence as evidence_lib
-from jaxmt.align.itg import itg_model, word_pieces
+from jaxmt.align.itg import itg_model, pruning, word_pieces
 from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
@@ -66,6 +69,9 @@ _BITEXT_LINKS = flags.DEFINE_list(
   "bitext_links", [], "systems whose links of the bitext are kept"
 )
 _BEAM = flags.DEFINE_integer("beam", 10, "target spans for each source span")
+_PRUNING = flags.DEFINE_list(
+  "pruning_beams", [], "beams of a table of all pruners, see above"
+)
 _EPOCHS = flags.DEFINE_integer("epochs", 5, "of the neural aligner's network")
 _SEED = flags.DEFINE_integer("seed", 0, "of random starts")
 _JSON = flags.DEFINE_bool("json", False, "print the rows as JSON")
@@ -84,6 +90,9 @@ def main(argv: list[str]) -> None:
     _check(name)
   if _BITEXT_LINKS.value and (_SWAP.value or not _LINKS.value):
     raise InputError("--bitext_links needs --links, and not --swap")
+  if any(not beam.isdigit() or int(beam) < 1 for beam in _PRUNING.value):
+    raise InputError(f"--pruning_beams: '{','.join(_PRUNING.value)}'")
+  beams = [int(beam) for beam in _PRUNING.value]
   entries = []
   if _DICTIONARY.value:
     entries = word_pieces.read_dictionary(_DICTIONARY.value)
@@ -113,6 +122,9 @@ def main(argv: list[str]) -> None:
     rows.append(_row(name, text, learnt, gold, own, trained))
     progress.say(json.dumps(rows[-1]))
   print(json.dumps(rows) if _JSON.value else text_tables.text(rows))
+  if beams:
+    pruned = _pruning_rows(text, learnt, gold, beams)
+    print(json.dumps(pruned) if _JSON.value else text_tables.text(pruned))
 
 
 def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
@@ -152,6 +164,38 @@ def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
     **more,
     "cpu_s": round(time.process_time() - start, 1),
   }
+
+
+def _pruning_rows(text, learnt, gold, beams) -> list[dict]:
+  """Errors of all pruners, by beam; DPDI is trained for its beam."""
+  empty = itg_model.collect_rules(learnt, text.source, text.target, "w")
+  full = itg_model.collect_rules(
+    learnt, text.source, text.target, "hp", blocks=True
+  )
+  rows = []
+  for name in pruning.PRUNERS:
+    for beam in beams:
+      start = time.process_time()
+      config = itg_training.ItgConfig(pruner=name, beam=beam)
+      trained = itg_training.train_pruner(
+        learnt, text.source, text.target, text.gold, config, seed=_SEED.value
+      )
+      row: dict = {"pruner": name, "beam": beam}
+      for kind, table in (("w", empty), ("hp", full)):
+        aligner = itg_model.ItgModel(
+          evidence=learnt,
+          pruner=trained,
+          rules=table,
+          weights=itg_model.start_weights(),
+        )
+        errors = itg_training.pruning_errors(
+          aligner, text.source, text.target, gold
+        )
+        row["per"] = round(errors["per"], 4)
+        row[f"{kind}_f_bound"] = round(errors["f_bound"], 4)
+      rows.append(row | {"cpu_s": round(time.process_time() - start, 1)})
+      progress.say(json.dumps(rows[-1]))
+  return rows
 
 
 def _is_unsupervised(name: str) -> bool:

@@ -160,7 +160,7 @@ def span_features(
     jnp.abs(width / size - ratio),
     jnp.abs(middle - other),
     *ratios(posterior),
-  ], last < m
+  ], jnp.asarray(last < m)
 
 
 @functools.partial(jax.jit, static_argnames="beam")
