@@ -3,6 +3,7 @@
     tagger = count(treebank)                         # supervised, plain
     tagger = fit(treebank, FeatureConfig())          # supervised, features
     tagger = fit(treebank, FeatureConfig(tags=40))   # from words alone
+    tagger = fit(treebank, FeatureConfig(), start=tagger)  # the same, from here
     tags = tag(tagger, treebank)
 
 The plain model has relative frequencies; rare words lend theirs to unknown
@@ -32,6 +33,7 @@ from jaxmt.text.treebank import Treebank
 
 _RARE = 1  # words of at most this count lend their emissions
 _SMOOTHING = 0.1
+_LEAST_RATIO = -4.0  # log of a word's probability over 1 / V, in a start
 _CELLS = 1 << 15
 
 
@@ -127,21 +129,49 @@ def count(bank: Treebank) -> Tagger:
   size = len(bank.tag_names)
   if not size:
     raise ValueError("no sentences")
-  first, pairs = _tag_counts(bank)
+  first, later = first_and_later(bank)
+  pairs = np.zeros((size, size))
+  np.add.at(pairs, (bank.tags[later - 1], bank.tags[later]), 1.0)
+  emitted = np.zeros((size, len(bank.forms)))
+  np.add.at(emitted, (bank.tags, bank.words.flat), 1.0)
+  return of_counts(
+    bank.tag_names,
+    bank.forms,
+    emitted=emitted,
+    first=np.bincount(bank.tags[first], minlength=size).astype(float),
+    pairs=pairs,
+  )
+
+
+def of_counts(
+  tag_names: Sequence[str],
+  forms: Sequence[str],
+  *,
+  emitted: np.ndarray,
+  first: np.ndarray,
+  pairs: np.ndarray,
+) -> Tagger:
+  """Returns the plain model with the relative frequencies of these counts.
+
+  Args:
+    tag_names: K names.
+    forms: V words.
+    emitted: counts of tags with words, `[K, V]`.
+    first: of first tags, `[K]`.
+    pairs: of tags after tags, `[K, K]`.
+  """
   share = lambda x: np.log(
     (x + _SMOOTHING) / (x + _SMOOTHING).sum(-1, keepdims=True)
   ).astype(np.float32)
-  emitted = np.zeros((size, len(bank.forms)))
-  np.add.at(emitted, (bank.tags, bank.words.flat), 1.0)
   totals = emitted.sum(1, keepdims=True)
   # Columns of classes: what rare words of that class have.
   rare = np.flatnonzero(emitted.sum(0) <= _RARE)
   names: dict[str, int] = {}
   columns = []
   for word in rare.tolist():
-    for name in _class_names(bank.forms[word]):
+    for name in _class_names(forms[word]):
       if names.setdefault(name, len(names)) == len(columns):
-        columns.append(np.zeros(size))
+        columns.append(np.zeros(len(tag_names)))
       columns[names[name]] += emitted[:, word]
   if not columns:
     names, columns = {"c:": 0}, [totals[:, 0]]
@@ -149,27 +179,21 @@ def count(bank: Treebank) -> Tagger:
   table = np.concatenate([emitted + 1e-6, classes], 1)
   return Tagger(
     kind="plain",
-    tag_names=bank.tag_names,
-    features=(*(f"w:{form}" for form in bank.forms), *names),
+    tag_names=tuple(tag_names),
+    features=(*(f"w:{form}" for form in forms), *names),
     weights=np.log(table / np.maximum(totals, 1.0)).astype(np.float32),
-    normalizer=np.zeros(size, np.float32),
+    normalizer=np.zeros(len(tag_names), np.float32),
     start=share(first),
     transition=share(pairs),
   )
 
 
-def _tag_counts(bank: Treebank):
-  """Counts of first tags `[K]` and of tags after tags `[K, K]`."""
-  size = len(bank.tag_names)
-  offsets = bank.words.offsets
-  starts = offsets[:-1][bank.lengths > 0]
-  first = np.bincount(bank.tags[starts], minlength=size).astype(float)
-  inside = np.ones(len(bank.tags), bool)
+def first_and_later(bank: Treebank) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the first tokens of sentences, and all others."""
+  starts = bank.words.offsets[:-1][bank.lengths > 0]
+  inside = np.ones(len(bank.words.flat), bool)
   inside[starts] = False
-  later = np.flatnonzero(inside)
-  pairs = np.zeros((size, size))
-  np.add.at(pairs, (bank.tags[later - 1], bank.tags[later]), 1.0)
-  return first, pairs
+  return starts, np.flatnonzero(inside)
 
 
 # --- the model with features ------------------------------------------------
@@ -201,17 +225,26 @@ def fit(
   bank: Treebank,
   config: FeatureConfig,
   *,
+  start: Tagger | None = None,
   report: Callable[[int, float], None] = lambda iteration, value: None,
 ) -> Tagger:
   """Learns the model with features.
 
   Args:
-    bank: words, and tags unless `config.tags` is set.
+    bank: words, and tags unless `config.tags` or `start` is given.
     config: settings.
+    start: learns its tags further, from words alone.
     report: called with the number and the objective of each iteration.
+
+  Raises:
+    ValueError: without sentences, or with a start and a number of tags.
   """
-  names = bank.tag_names
-  if config.tags:
+  names, hidden = bank.tag_names, bool(config.tags or start)
+  if start is not None:
+    if config.tags:
+      raise ValueError("a start has its own tags")
+    names = start.tag_names
+  elif config.tags:
     names = tuple(f"T{number}" for number in range(config.tags))
   if not len(bank.words.flat):
     raise ValueError("no sentences")
@@ -221,7 +254,7 @@ def fit(
       index.setdefault(name, len(index))
   rows = _rows(bank.forms, "features", index)
   parts = [
-    _padded(bank, part, size, hidden=bool(config.tags))
+    _padded(bank, part, size, hidden=hidden)
     for part, size in batches(bank.lengths, cells=_CELLS)
   ]
   shapes = {
@@ -233,6 +266,12 @@ def fit(
   # Equal tags would stay equal: without tags, they start a little apart.
   spread = 0.01 if config.tags else 0.0
   begin = {k: spread * rng.normal(size=shape) for k, shape in shapes.items()}
+  if start is not None:
+    # The features of single words alone make its distributions, nearly.
+    own = [index[f"w:{form}"] for form in bank.forms]
+    ratio = _emission(start, bank) + np.log(len(bank.forms))
+    begin["emit"][:, own] = np.maximum(ratio, _LEAST_RATIO)
+    begin |= {"next": start.transition, "start": start.start}
   flat, unflatten = _flat(begin)
 
   def objective(vector):
@@ -314,12 +353,17 @@ def _padded(bank, part, size, *, hidden):
 # --- tagging ----------------------------------------------------------------
 
 
-def tag(tagger: Tagger, bank: Treebank) -> np.ndarray:
-  """Returns the best tags of all tokens, numbers in `tagger.tag_names`."""
+def _emission(tagger: Tagger, bank: Treebank) -> np.ndarray:
+  """Log probabilities of the words of a treebank given tags, `[K, V]`."""
   index = {name: number for number, name in enumerate(tagger.features)}
   rows = _rows(bank.forms, tagger.kind, index)
   weights = np.pad(tagger.weights, ((0, 0), (0, 1)))
-  emission = weights[:, rows].sum(-1) - tagger.normalizer[:, None]
+  return weights[:, rows].sum(-1) - tagger.normalizer[:, None]
+
+
+def tag(tagger: Tagger, bank: Treebank) -> np.ndarray:
+  """Returns the best tags of all tokens, numbers in `tagger.tag_names`."""
+  emission = _emission(tagger, bank)
   flat = np.zeros(len(bank.words.flat), np.int32)
   for part, size in batches(bank.lengths, cells=_CELLS):
     words, _, lengths = _padded(bank, part, size, hidden=True)

@@ -29,3 +29,24 @@ def test_learns_tags_and_scores(tmp_path):
   ]
   done = run("--tags=3", f"--train={bank}", f"--output={model}")
   assert done.returncode == 2 and "--tags needs --model=features" in done.stderr
+
+
+def test_a_concave_start_is_learnt_further(tmp_path):
+  bank, start, model = (tmp_path / name for name in ("bank", "start", "model"))
+  bank.write_text(BANK)
+  done = run(
+    *("--model=concave", "--iterations=3", f"--dictionary={bank}"),
+    *(f"--train={bank}", f"--output={start}"),
+  )
+  assert done.returncode == 0 and "iteration 3: -" in done.stderr
+  done = run(
+    *("--model=features", "--iterations=2", f"--start={start}"),
+    *(f"--train={bank}", f"--output={model}"),
+  )
+  assert done.returncode == 0, done.stderr
+  done = run(f"--load={model}", f"--input={bank}", "--evaluate", "--json")
+  assert json.loads(done.stdout)["accuracy"] == 100
+  done = run("--model=concave", f"--train={bank}", f"--output={model}")
+  assert done.returncode == 2 and "concave needs --dictionary" in done.stderr
+  done = run(f"--start={start}", f"--train={bank}", f"--output={model}")
+  assert done.returncode == 2 and "--start needs --model" in done.stderr
