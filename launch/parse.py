@@ -13,8 +13,9 @@ dependency model with
 valence (dmv) and the concave models (ccv1, ccv2) learn from tags alone, without
 punctuation, from sentences of at most --max_length words. Treebanks are CoNLL-U
 or `form TAB tag TAB head TAB label`; parsing looks at words and tags only. M is
-a folder of arrays. Accuracies are percentages of right heads. --trees turns
-constituents (Penn Treebank brackets, one tree a line) into dependencies.
+a folder of arrays; several sibling parsers (M1,M2,...) parse together, by the
+mean of their posteriors. Accuracies are percentages of right heads. --trees
+turns constituents (Penn Treebank brackets, one tree a line) into dependencies.
 --random draws projective trees, all of them equally likely. --page draws the
 first parses as arcs over words, beside the trees of --input.
 """
@@ -23,6 +24,7 @@ from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
 
 import dataclasses
 import json
+from collections.abc import Callable
 
 from absl import flags
 
@@ -36,6 +38,7 @@ from jaxmt.parse import (
   induction,
   saved_parsers,
   sibling_parser,
+  tagger,
   tree_forest,
 )
 from jaxmt.report import html, page, text_tables
@@ -54,7 +57,9 @@ _TRAIN = flags.DEFINE_string("train", "", "treebank to learn from")
 _OUTPUT = flags.DEFINE_string(
   "output", "", "folder of the learnt parser, or parsed treebank in CoNLL-U"
 )
-_LOAD = flags.DEFINE_string("load", "", "folder of a parser")
+_LOAD = flags.DEFINE_string(
+  "load", "", "folder of a parser, or of several sibling parsers: M1,M2,.."
+)
 _INPUT = flags.DEFINE_string("input", "", "treebank to parse")
 _TREES = flags.DEFINE_string("trees", "", "constituent trees to convert")
 _HEAD_RULES = flags.DEFINE_enum(
@@ -220,20 +225,38 @@ def _learn_tags(bank: Treebank) -> induction.TagParser:
   return induction.learn(bank, config, report=report)[0]
 
 
+def _load(paths: str) -> Callable[[Treebank], Ragged]:
+  """What parses with one parser, or with several sibling parsers."""
+  names = paths.split(",")
+  parsers = [saved_parsers.load(name) for name in names]
+  for name, parser in zip(names, parsers, strict=True):
+    if isinstance(parser, tagger.Tagger):
+      raise InputError("a tagger, not a parser", path=name)
+    if len(parsers) > 1 and not (
+      isinstance(parser, sibling_parser.SiblingParser)
+      and parser.loss != "margin"
+    ):
+      raise InputError("only sibling parsers with likelihood parse together")
+  parser = parsers[0]
+  if len(parsers) > 1:
+    return lambda bank: sibling_parser.parse_together(parsers, bank)
+  if isinstance(parser, arc_parser.ArcParser):
+    return lambda bank: arc_parser.parse(
+      parser, bank, least_risk=_LEAST_RISK.value
+    )
+  if isinstance(parser, sibling_parser.SiblingParser):
+    return lambda bank: sibling_parser.parse(parser, bank)
+  return lambda bank: induction.parse(parser, bank)
+
+
 def _parse(model: str, path: str) -> None:
-  parser = saved_parsers.load(model) if model else None
+  draw = lambda bank: tree_forest.random_trees(bank.lengths, seed=_SEED.value)
+  parse = _load(model) if model else draw
   bank = treebank.read_treebank(path)
   if _EVALUATE.value and not bank.has_trees.all():
     raise InputError("--evaluate needs heads", path=path)
   start = progress.clock()
-  if parser is None:
-    heads = tree_forest.random_trees(bank.lengths, seed=_SEED.value)
-  elif isinstance(parser, arc_parser.ArcParser):
-    heads = arc_parser.parse(parser, bank, least_risk=_LEAST_RISK.value)
-  elif isinstance(parser, sibling_parser.SiblingParser):
-    heads = sibling_parser.parse(parser, bank)
-  else:
-    heads = induction.parse(parser, bank)
+  heads = parse(bank)
   seconds = progress.clock() - start
   if _OUTPUT.value:
     _write(_OUTPUT.value, bank, heads.flat)

@@ -19,8 +19,9 @@ sentence by sentence.
 """
 
 import dataclasses
+import itertools
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from jaxmt.text.ragged import Ragged
 from jaxmt.text.treebank import Treebank
 
 _AFFIX = 3  # characters
+_CELLS = 1 << 24  # arcs whose posteriors are in memory
 LOSSES = ("likelihood", "margin")
 
 
@@ -151,11 +153,44 @@ def parse(parser: SiblingParser, bank: Treebank) -> Ragged:
   Returns:
     Heads, -1 is the root; int32 rows.
   """
-  given = (token_columns(bank), bank.words.offsets, parser.weights)
-  if parser.loss == "margin":
-    flat = sibling_kernel.parse(*given)
-  else:
-    flat = sibling_posteriors.parse(*given)
-    if (flat == -2).any():  # sums too small for a number: the best trees
-      flat = np.where(flat == -2, sibling_kernel.parse(*given), flat)
+  if parser.loss != "margin":
+    return parse_together([parser], bank)
+  flat = sibling_kernel.parse(
+    token_columns(bank), bank.words.offsets, parser.weights
+  )
   return Ragged(flat=flat, offsets=bank.words.offsets)
+
+
+def parse_together(parsers: Sequence[SiblingParser], bank: Treebank) -> Ragged:
+  """Returns heads of the trees of least risk under the mean of posteriors.
+
+  Args:
+    parsers: learnt by likelihood, from different seeds or treebanks.
+    bank: words and tags; heads are not looked at.
+
+  Returns:
+    Heads, -1 is the root; int32 rows.
+
+  Raises:
+    ValueError: for a parser that was learnt otherwise.
+  """
+  if any(parser.loss == "margin" for parser in parsers):
+    raise ValueError("parsers learnt by margins have no posteriors")
+  columns, offsets = token_columns(bank), bank.words.offsets
+  cells = bank.lengths * (bank.lengths + 1)
+  flat = np.full(offsets[-1], -1, np.int32)
+  # Parts of the sentences, so that their tables fit into the memory.
+  cuts = np.unique(np.cumsum(cells) // _CELLS, return_index=True)[1].tolist()
+  for low, high in itertools.pairwise([*cuts, len(bank)]):
+    first, stop = offsets[low], offsets[high]
+    part = (columns[:, first:stop], offsets[low : high + 1] - first)
+    sums = np.zeros(int(cells[low:high].sum()))
+    whole = np.ones(high - low, bool)
+    for parser in parsers:
+      sibling_posteriors.add_arcs(*part, parser.weights, sums, whole)
+    heads = sibling_posteriors.least_risk_trees(sums, part[1])
+    if not whole.all():  # sums too small for a number: the best trees
+      best = sibling_kernel.parse(*part, parsers[0].weights)
+      heads = np.where(np.repeat(whole, bank.lengths[low:high]), heads, best)
+    flat[first:stop] = heads
+  return Ragged(flat=flat, offsets=offsets)

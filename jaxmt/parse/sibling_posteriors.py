@@ -215,30 +215,47 @@ def learn(
 
 
 @njit
-def parse(columns, offsets, weights):
-  """Returns heads of the trees with most expected right arcs, int32 `[T]`.
+def add_arcs(columns, offsets, weights, sums, whole):
+  """Adds posteriors of arcs to the sums of some sentences.
 
-  Sentences whose sum is too small for a number are not parsed: their heads are
-  -2.
+  Args:
+    columns: of the tokens, see `sibling_parser.token_columns`.
+    offsets: where sentences start, `[N + 1]`.
+    weights: of a parser.
+    sums: a table `[n + 1, n]` for each sentence of n words, one after the
+      other; head (0 the root), dependent.
+    whole: set to False for sentences whose sum over trees is too small for a
+      number, `[N]`.
   """
-  heads = np.full(offsets[-1], -1, np.int32)
   shift = shift_of(weights)
+  place = 0
   for row in range(len(offsets) - 1):
     n = offsets[row + 1] - offsets[row]
+    own = sums[place : place + (n + 1) * n].reshape(n + 1, n)
+    place += (n + 1) * n
     if n == 0:
       continue
     keys, rows = sentence_keys(columns, offsets[row], offsets[row + 1])
     arcs, pairs = scores(keys, rows, n, weights, shift)
     shares, log = posteriors(arcs, pairs, n)
-    own = heads[offsets[row] : offsets[row + 1]]
     if log == -np.inf:
-      for word in range(n):
-        own[word] = -2
+      whole[row] = False
       continue
-    marginals = np.zeros((n + 1, n))
-    for child in range(n):
-      for head in range(n + 1):
-        for s in range(n + 1):
-          marginals[head, child] += shares[head, s, child]
-    eisner_kernel.best_tree(marginals, n, own)
+    for head in range(n + 1):
+      for s in range(n + 1):
+        for child in range(n):
+          own[head, child] += shares[head, s, child]
+
+
+@njit
+def least_risk_trees(sums, offsets):
+  """Returns heads of the trees with the largest sums of arcs, int32 `[T]`."""
+  heads = np.full(offsets[-1], -1, np.int32)
+  place = 0
+  for row in range(len(offsets) - 1):
+    n = offsets[row + 1] - offsets[row]
+    own = sums[place : place + (n + 1) * n].reshape(n + 1, n)
+    place += (n + 1) * n
+    if n > 0:
+      eisner_kernel.best_tree(own, n, heads[offsets[row] : offsets[row + 1]])
   return heads

@@ -54,6 +54,9 @@ def test_learns_pairs_of_siblings(folder):
   assert "epoch 2: loss" in done.stderr
   done = run(f"--load={model}", f"--input={bank}", "--evaluate", "--json")
   assert json.loads(done.stdout)["accuracy"] == 100
+  both = f"--load={model},{model}"
+  done = run(both, f"--input={bank}", "--evaluate", "--json")
+  assert json.loads(done.stdout)["accuracy"] == 100
 
 
 def test_draws_trees(folder):

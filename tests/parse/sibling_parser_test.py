@@ -99,6 +99,41 @@ def test_sums_too_small_for_a_number_give_the_best_trees(tmp_path):
   assert np.mean(heads[0].flat == heads[1].flat) > 0.9
 
 
+def test_parsers_together_have_the_mean_of_their_posteriors(tmp_path):
+  bank = random_bank(tmp_path)
+  rng = np.random.default_rng(0)
+  parsers = [
+    SiblingParser(
+      loss="likelihood", weights=rng.normal(size=1 << 10).astype(np.float32)
+    )
+    for _ in range(3)
+  ]
+  found = sibling_parser.parse_together(parsers, bank)
+  columns = sibling_parser.token_columns(bank)
+  differ = 0
+  for row in range(len(bank)):
+    first, stop = bank.words.offsets[row : row + 2]
+    size = stop - first
+    sums = np.zeros((size + 1, size))
+    for parser in parsers:
+      shift = sibling_kernel.shift_of(parser.weights)
+      keys, rows = sibling_kernel.sentence_keys(columns, first, stop)
+      given = sibling_kernel.scores(keys, rows, size, parser.weights, shift)
+      sums += sibling_posteriors.posteriors(*given, size)[0].sum(1)
+    trees = reference.projective_trees(size)
+    gains = [
+      sum(sums[head + 1, child] for child, head in enumerate(tree))
+      for tree in trees
+    ]
+    assert found[row].tolist() == list(trees[int(np.argmax(gains))])
+    one = sibling_parser.parse(parsers[0], bank)[row]
+    differ += found[row].tolist() != one.tolist()
+  assert differ
+  margin = SiblingParser(loss="margin", weights=parsers[0].weights)
+  with pytest.raises(ValueError, match="have no posteriors"):
+    sibling_parser.parse_together([parsers[0], margin], bank)
+
+
 @pytest.mark.parametrize("loss", sibling_parser.LOSSES)
 def test_learns_and_is_the_same_again(tmp_path, loss):
   bank = random_bank(tmp_path)
