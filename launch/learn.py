@@ -14,6 +14,10 @@ set has --length_ratio words per reference word, and that is decoded and scored.
 The averaged weights of the best epoch are written. Without a development set
 those of the last epoch are, and lengths stay as learned.
 
+Rules and a language model that were estimated from the same lines know them
+better than any new text. --grammar and --lm may come from other lines instead;
+--dev_grammar and --dev_lm then name those that the weights are meant for.
+
 A run that was killed goes on where it was when it is started again. The workdir
 gets history.jsonl, reachability.json and report.html. Several targets,
 --target=T1,T2, are references of equal standing.
@@ -49,6 +53,12 @@ _DEV_REFERENCES = flags.DEFINE_list(
 )
 _DEV_TREES = flags.DEFINE_string(
   "dev_trees", "", "trees of the development text"
+)
+_DEV_GRAMMAR = flags.DEFINE_string(
+  "dev_grammar", "", "rules for the development text, if not --grammar"
+)
+_DEV_LM = flags.DEFINE_string(
+  "dev_lm", "", "language model for the development text, if not --lm"
 )
 _WEIGHTS = flags.DEFINE_string(
   "weights", "", "weights to start from; documented defaults if not given"
@@ -157,9 +167,10 @@ def _about(config: LearnConfig, weights: dict[str, float] | None) -> dict:
   """Everything the result depends on, files by their content."""
   inputs = [model_flags.LM.value, _SOURCE.value, *_TARGET.value]
   inputs += [_DEV_SOURCE.value, model_flags.TREES.value, _DEV_TREES.value]
-  inputs += _DEV_REFERENCES.value
+  inputs += [*_DEV_REFERENCES.value, _DEV_LM.value]
   grammars = [
     *model_flags.GRAMMAR.value.split(","),
+    *_DEV_GRAMMAR.value.split(","),
     model_flags.REORDERING.value,
   ]
   for path in filter(None, grammars):
@@ -183,10 +194,18 @@ def _about(config: LearnConfig, weights: dict[str, float] | None) -> dict:
   }
 
 
-def _model(lines: list[str] | None, weights: dict[str, float] | None):
+def _model(
+  lines: list[str] | None,
+  weights: dict[str, float] | None,
+  *,
+  grammar: str = "",
+  lm: str = "",
+):
   """The model, without the rules that the lines cannot use."""
   phrases = weight_files.DIALECTS[model_flags.DIALECT.value].phrases
   return model_flags.load_model(
+    lm or None,
+    grammar=grammar,
     # A name that no column has tells that every phrase counts.
     weights={phrases: 0.0} if phrases in (weights or ()) else {},
     targets=search_flags.TARGETS.value or 20,
@@ -212,7 +231,7 @@ def _development(weights):
   from jaxmt.train.violation.development import Development
 
   lines = files.read_lines(_DEV_SOURCE.value)
-  model = _model(lines, weights)
+  model = _model(lines, weights, grammar=_DEV_GRAMMAR.value, lm=_DEV_LM.value)
   settings = system.SearchStageConfig(
     beam=search_flags.BEAM.value,
     pop=search_flags.POP.value,
@@ -369,7 +388,7 @@ def main(argv: list[str]) -> None:
     outputs=("output",),
     inputs=(
       *("grammar", "lm", "weights", "reordering", "source", "target", "trees"),
-      *("dev_source", "dev_references", "dev_trees"),
+      *("dev_source", "dev_references", "dev_trees", "dev_grammar", "dev_lm"),
     ),
   )
   program.required(
@@ -382,6 +401,8 @@ def main(argv: list[str]) -> None:
   )
   if bool(_DEV_SOURCE.value) != bool(_DEV_REFERENCES.value):
     raise InputError("--dev_source and --dev_references go together")
+  if (_DEV_GRAMMAR.value or _DEV_LM.value) and not _DEV_SOURCE.value:
+    raise InputError("--dev_grammar and --dev_lm need --dev_source")
   if _COORDINATOR.value and _RUNNER.value == "ray":
     raise InputError("--coordinator cannot be combined with --runner=ray")
   if search_flags.POP.value < search_flags.BEAM.value:

@@ -38,6 +38,7 @@ from jaxmt.experiment.stages import (
   evaluate,
   gloss,
   grammar,
+  held_out,
   lm,
   mix_theta,
   system,
@@ -52,7 +53,8 @@ from jaxmt.experiment.stages.align import AlignStageConfig
 from jaxmt.experiment.stages.corpus import Corpus, FilesConfig
 from jaxmt.experiment.stages.dependency_trees import TreesConfig
 from jaxmt.experiment.stages.evaluate import EvaluateConfig
-from jaxmt.experiment.stages.grammar import GrammarStageConfig
+from jaxmt.experiment.stages.grammar import Grammar, GrammarStageConfig
+from jaxmt.experiment.stages.held_out import HoldOutConfig
 from jaxmt.experiment.stages.inspect import (
   InspectConfig,
   Inspection,
@@ -124,6 +126,9 @@ class ExperimentConfig:
     epochs: T of figure 6: how often θ is trained and weights are tuned; only
       the last θ is mixed with the baseline's.
     learn: settings that all violation-fixing systems share.
+    held_out: N: they learn from every N-th training pair alone, with rules and
+      a language model of all other pairs; what they learn then serves the rules
+      of all pairs. 0: they learn from all pairs with the rules of these.
     trees: settings of the system with trees over phrases.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
@@ -150,6 +155,7 @@ class ExperimentConfig:
   interpolation: float = 0.5
   epochs: int = 1
   learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
+  held_out: int = 0
   trees: TreesConfig = dataclasses.field(default_factory=TreesConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
@@ -210,6 +216,13 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
       " table ('grammar.kind')"
     )
   _checked("learn", learn_config.check, frozen.learn)
+  if frozen.held_out and frozen.held_out < 2:
+    raise InputError("config key 'held_out' must be 0 or at least 2")
+  if frozen.held_out and frozen.learn.leave_one_out != "none":
+    raise InputError(
+      "config key 'held_out': no rule is of a held-out pair, so there is"
+      " nothing for 'learn.leave_one_out' to leave out"
+    )
   if systems.PHRASE_DEPENDENCY in frozen.systems:
     _checked("trees", tree_stages.check, frozen.trees)
     if frozen.grammar.kind != "phrase":
@@ -293,20 +306,12 @@ def run(run: Run, config: ExperimentConfig) -> str:
   trees: dict[str, TreeArtefacts] = {}
   rules = None
   if config.systems:
-    manifests = {
-      parameter: pipeline.source_file(path)
-      for parameter, path in grammar.input_paths(config.grammar).items()
-    }
-    rules = run.stage(
-      "grammar",
-      grammar.extract,
-      config=config.grammar,
-      resumable=False,
-      corpus=text,
-      links=links,
-      **manifests,
-    )
-    built = _systems(run, config, corpus=text, grammar=rules, lm=model)
+    rules = _rules(run, config, "grammar", corpus=text, links=links)
+    shared = {"corpus": text, "grammar": rules, "lm": model}
+    learned_from = shared
+    if config.held_out and any(map(systems.learns_weights, config.systems)):
+      learned_from = _held_out(run, config, links, **shared)
+    built = _systems(run, config, shared, learned_from)
     if systems.PHRASE_DEPENDENCY in config.systems:
       coarse = built[systems.PRIMARY].tune
       trees[systems.PHRASE_DEPENDENCY] = _trees(
@@ -366,6 +371,50 @@ def run(run: Run, config: ExperimentConfig) -> str:
   return experiment_report.publish(run, outcome)
 
 
+def _rules(
+  run: Run, config: ExperimentConfig, name: str, **inputs: Artefact
+) -> Artefact[Grammar]:
+  """Extracts rules from a corpus with its links."""
+  manifests = {
+    parameter: pipeline.source_file(path)
+    for parameter, path in grammar.input_paths(config.grammar).items()
+  }
+  return run.stage(
+    name,
+    grammar.extract,
+    config=config.grammar,
+    resumable=False,
+    **inputs,
+    **manifests,
+  )
+
+
+def _held_out(
+  run: Run, config: ExperimentConfig, links: Artefact, **whole: Artefact
+) -> dict[str, Artefact]:
+  """What learning reads if rules are of other pairs than it learns from."""
+  cut = lambda name, function, held, **inputs: run.stage(
+    name,
+    function,
+    config=HoldOutConfig(every=config.held_out, held=held),
+    **inputs,
+  )
+  text = whole["corpus"]
+  others = cut("other-pairs", held_out.pairs, False, corpus=text)
+  their_links = cut("other-links", held_out.links, False, links=links)
+  return {
+    "corpus": cut("held-out-pairs", held_out.pairs, True, corpus=text),
+    "grammar": _rules(
+      run, config, "other-grammar", corpus=others, links=their_links
+    ),
+    "lm": run.stage(
+      "other-lm", lm.language_model, config=config.lm, corpus=others
+    ),
+    "tune_grammar": whole["grammar"],
+    "tune_lm": whole["lm"],
+  }
+
+
 def _inspection(
   run: Run,
   config: ExperimentConfig,
@@ -416,9 +465,15 @@ def _given_corpus(run: Run, config: DataConfig) -> Artefact[Corpus]:
 
 
 def _systems(
-  run: Run, config: ExperimentConfig, **shared: Artefact
+  run: Run,
+  config: ExperimentConfig,
+  shared: dict[str, Artefact],
+  learned_from: dict[str, Artefact],
 ) -> dict[str, SystemArtefacts]:
   """Builds every system.
+
+  All read `shared`; those that learn weights on the training text learn from
+  `learned_from`.
 
   LearnModel of figure 6: each epoch trains θ with the weights of the epoch
   before (in the first epoch the baseline's), then tunes weights for the new θ,
@@ -459,7 +514,7 @@ def _systems(
         **start,
       )
     if systems.learns_weights(name):
-      tuned = _learned_weights(run, config, name, shared, start)
+      tuned = _learned_weights(run, config, name, learned_from, start)
     assert tuned is not None
     decoded = run.stage(
       f"decode-{name}",
@@ -561,7 +616,7 @@ def _learned_weights(
   run: Run,
   config: ExperimentConfig,
   name: str,
-  shared: dict[str, Artefact],
+  learned_from: dict[str, Artefact],
   start: dict[str, Artefact],
 ) -> Artefact[Tuned]:
   """Learns weights on the training text, from the baseline's."""
@@ -571,7 +626,7 @@ def _learned_weights(
     learning.learn,
     config=LearningConfig(learn=settings, search=config.search),
     resumable=True,
-    **shared,
+    **learned_from,
     **start,
   )
 

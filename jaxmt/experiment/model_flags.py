@@ -79,12 +79,15 @@ def binarizer() -> str:
   return BINARIZER.value or ("left-heavy" if BINARIZE.value else "")
 
 
-def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
+def load_model(
+  lm: Any = None, *, table: Any = None, grammar: str = "", **options: Any
+) -> Any:
   """Returns the model of the files that the flags name, of any kind.
 
   Args:
     lm: the language model; that of --lm if None.
-    table: the rules; those of --grammar if None.
+    table: the rules; those of `grammar` if None.
+    grammar: path of the grammar; that of --grammar if empty.
     **options: of `loading.make_model`: weights, targets, lines.
 
   Raises:
@@ -94,13 +97,12 @@ def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
   from jaxmt.features import phrase_order
 
   dialect, kind = DIALECT.value, KIND.value
+  grammar = grammar or GRAMMAR.value
   if table is None:
-    table = loading.read_table(GRAMMAR.value, dialect=dialect)
+    table = loading.read_table(grammar, dialect=dialect)
   maxent = None
   if kind == "btg":
-    maxent = loading.read_maxent(
-      GRAMMAR.value, REORDERING.value, dialect=dialect
-    )
+    maxent = loading.read_maxent(grammar, REORDERING.value, dialect=dialect)
   elif REORDERING.value:
     table = loading.with_reordering(
       table, REORDERING.value, kind=kind, dialect=dialect
@@ -116,7 +118,7 @@ def load_model(lm: Any = None, *, table: Any = None, **options: Any) -> Any:
     orientation=ORIENTATION.value,
     maxent=maxent,
     trained=loading.read_trained(
-      GRAMMAR.value, MODELS.value, table=table, dialect=dialect
+      grammar, MODELS.value, table=table, dialect=dialect
     ),
     **options,
   )

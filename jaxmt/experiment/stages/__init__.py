@@ -14,6 +14,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "evaluate",
   "gloss",
   "grammar",
+  "held_out",
   "inspect",
   "learn",
   "lm",

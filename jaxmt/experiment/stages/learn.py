@@ -40,6 +40,8 @@ def learn(
   grammar: Grammar,
   lm: LanguageModel,
   start: Tuned | None = None,
+  tune_grammar: Grammar | None = None,
+  tune_lm: LanguageModel | None = None,
   partial: Store | None = None,
 ) -> Tuned:
   """Learns weights; the tuning part chooses the epoch.
@@ -50,11 +52,21 @@ def learn(
     grammar: the rules.
     lm: the language model.
     start: weights to start from.
+    tune_grammar: the rules that the weights are for, if not `grammar`.
+    tune_lm: the language model that they are for, if not `lm`.
     partial: stores forced forests and states, to resume from.
   """
-  parts = {"corpus": corpus, "grammar": grammar, "lm": lm, "weights": {}}
-  model, spans = system.part_model(config.search, "train", **parts)
-  tune_model, tune_spans = system.part_model(config.search, "tune", **parts)
+  model, spans = system.part_model(
+    config.search, "train", corpus=corpus, grammar=grammar, lm=lm, weights={}
+  )
+  tune_model, tune_spans = system.part_model(
+    config.search,
+    "tune",
+    corpus=corpus,
+    grammar=grammar if tune_grammar is None else tune_grammar,
+    lm=lm if tune_lm is None else tune_lm,
+    weights={},
+  )
   weights = kbest_decoder.start_weights(model.feature_names)
   if start is not None:
     weights |= start.weights

@@ -1,0 +1,88 @@
+"""Learning from pairs that the rules are not of."""
+
+import json
+
+import pytest
+
+from jaxmt.experiment.stages import held_out
+from jaxmt.experiment.stages.align import Links
+from jaxmt.experiment.stages.corpus import Corpus
+from jaxmt.experiment.stages.held_out import HoldOutConfig
+from tests import util
+
+TEXT = Corpus(
+  train_source=[f"s{n}" for n in range(8)],
+  train_target=[f"t{n}" for n in range(8)],
+  train_trees=[f"(X s{n})" for n in range(8)],
+  tune_source=["s1"],
+  tune_references=[["t1"]],
+  lm_text=["more"],
+)
+SMALL = (
+  "--config=configs/violation.py:small",
+  "--config.data.synthetic.train=600",
+  "--config.data.synthetic.max_length=10",
+  "--config.align.model=given",
+  "--config.tune.method=kbmira",
+  "--config.tune.rounds=1",
+  "--config.learn.epochs=1",
+)
+
+
+@pytest.mark.parametrize("every", [2, 3, 8, 9])
+def test_pairs_are_held_out_or_not(every):
+  one, two = (
+    held_out.pairs(HoldOutConfig(every=every, held=held), corpus=TEXT)
+    for held in (True, False)
+  )
+  assert one.train_source == TEXT.train_source[every - 1 :: every]
+  assert len(two.train_source) == 8 - 8 // every
+  for part in (one, two):
+    numbers = [line[1:] for line in part.train_source]
+    assert part.train_target == [f"t{n}" for n in numbers]
+    assert part.train_trees == [f"(X s{n})" for n in numbers]
+    assert part.train_links is None
+    assert part.tune_source == TEXT.tune_source
+    assert part.lm_text == TEXT.lm_text
+    links = held_out.links(
+      HoldOutConfig(every=every, held=part is one),
+      links=Links(links=[f"0-{n}" for n in range(8)]),
+    )
+    assert links.links == [f"0-{n}" for n in numbers]
+  assert not set(one.train_source) & set(two.train_source)
+
+
+def test_rules_of_other_pairs_are_learned_with(tmp_path):
+  done = util.run_program(
+    "launch/train.py", *SMALL, "--config.held_out=3", f"--workdir={tmp_path}"
+  )
+  assert done.returncode == 0, done.stderr
+  read = lambda name: [
+    json.loads(line)
+    for line in (tmp_path / name).read_text().splitlines()
+    if line
+  ]
+  stages = {row["stage"]: row for row in read("metrics.jsonl")}
+  assert stages["other-grammar"]["rules"] < stages["grammar"]["rules"]
+  assert stages["other-lm"]["ngrams"] < stages["lm"]["ngrams"]
+  assert stages["tune-max-violation"]["nonzero"] > 0
+  # 200 of the 600 pairs are learned from, the reachable ones of them.
+  assert " of 200 references reached" in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("flags", "text"),
+  [
+    (("--config.held_out=1",), "config key 'held_out' must be 0 or at least 2"),
+    (
+      ("--config.held_out=2", "--config.learn.leave_one_out=singletons"),
+      "'learn.leave_one_out'",
+    ),
+  ],
+)
+def test_bad_settings_are_one_line(tmp_path, flags, text):
+  done = util.run_program(
+    "launch/train.py", *SMALL, *flags, f"--workdir={tmp_path}"
+  )
+  assert done.returncode == 2
+  assert len(done.stderr.splitlines()) == 1 and text in done.stderr
