@@ -4,8 +4,9 @@
 
 A study whose layout is of kind "curves" gives one picture for each panel, as
 the published figure has them: WORKDIR/figure-1.png, ... and all of them in
-WORKDIR/figure.html. Other studies give the bars of their scores. Points are
-means over the seeds that are done. The points are printed, too.
+WORKDIR/figure.html. Other studies give the bars of their scores. Figures of
+learning that a layout names follow. Points are means over the seeds that are
+done. The points are printed, too.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
@@ -29,28 +30,41 @@ _METRIC = flags.DEFINE_string("metric", None, "the first one by default")
 
 def _panels(about, found, metric: str):
   """Titles, pictures and points."""
-  layout = about.get("layout")
-  if not layout or layout["kind"] != "curves":
+  layout = about.get("layout") or {}
+  look = study.mean_quantity(found, metric)
+  if layout.get("kind") == "curves":
+    for panel in layout["panels"]:
+      yield _lines(
+        panel["title"],
+        layouts.curves(panel, look),
+        (layout["x"], panel["title"], panel["y"]),
+      )
+  else:
     values = {
       f"{o.entry} / {o.system}": statistics.mean(s[metric] for s in o.scores)
       for o in found
     }
     rows = [{"entry": name, metric: v} for name, v in values.items()]
     yield about["name"], plots.bars(values, label=metric), rows
-    return
-  look = study.mean_quantity(found, metric)
-  for panel in layout["panels"]:
-    series = layouts.curves(panel, look)
-    rows = [
-      {"series": name, layout["x"]: x, panel["y"]: y}
-      for name, (xs, ys) in series.items()
-      for x, y in zip(xs, ys, strict=True)
-    ]
-    yield (
+  known = {(o.entry, o.system): o.learning_curve() for o in found}
+  curve = lambda entry, system: known.get((entry, system), [])
+  for panel in layout.get("learning", ()):
+    yield _lines(
       panel["title"],
-      plots.lines(series, x_label=layout["x"], y_label=panel["title"]),
-      rows,
+      layouts.learning_curves(panel, curve, look),
+      ("round", f"{metric} on the tuning part", metric),
     )
+
+
+def _lines(title, series, labels):
+  """A title, a picture of lines, and their points."""
+  x, y, quantity = labels
+  rows = [
+    {"series": name, x: at, quantity: value}
+    for name, (places, values) in series.items()
+    for at, value in zip(places, values, strict=True)
+  ]
+  return title, plots.lines(series, x_label=x, y_label=y), rows
 
 
 def main(argv: list[str]) -> None:

@@ -12,6 +12,8 @@ from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import report_page
 from jaxmt.experiment.outcome import Outcome, SystemArtefacts
 from jaxmt.experiment.pipeline import Run
+from jaxmt.experiment.stages.corpus import PARTS
+from jaxmt.metrics import bleu
 from jaxmt.report import layouts, text_tables
 from jaxmt.text import files
 
@@ -123,6 +125,34 @@ def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
     first = found[next(iter(found))]
     first.setdefault("sentences_per_second", speed)
     first["rules"] = outcome.grammar.value.metrics["rules"]
+  for part in PARTS:
+    for name, values in _lengths(outcome, part).items():
+      if name in found:
+        found[name] |= values
+  return found
+
+
+def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
+  """Tells what of BLEU is of lengths: of a score, precision and penalty.
+
+  Returns:
+    By system, words of the output per reference word, the brevity penalty, and
+    BLEU without it in percent.
+  """
+  scores, order = outcome.scores[part].value, outcome.config.evaluate.order
+  found = {}
+  for number, name in enumerate(outcome.translations):
+    if "bleu" not in scores.statistics:
+      break
+    sums = np.asarray(scores.statistics["bleu"][number], np.float64).sum(0)
+    length, reference = sums[order], sums[2 * order]
+    penalty = float(bleu.brevity_penalty(np, length, reference))
+    value = 100 * float(bleu.score(sums, order=order))
+    found[name] = {
+      f"{part}_length_ratio": round(float(length / max(reference, 1)), 4),
+      f"{part}_brevity_penalty": round(penalty, 4),
+      f"{part}_precision": round(value / max(penalty, 1e-9), 3),
+    }
   return found
 
 

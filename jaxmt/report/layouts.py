@@ -28,6 +28,12 @@ from its baseline;
 for figures, where a quantity is `tune`, `test` (scores by the study's first
 metric) or a number the run reports, as `sentences_per_second`.
 
+A layout of any kind may have figures of learning, tuning scores by round or
+epoch in percent, where systems of "levels" are level lines at their score:
+
+    "learning": [{"title": t, "series": {name: [entry, system], ...},
+     "levels": {name: [entry, system], ...}}, ...]
+
 `*` after a score says that it is better than the baseline's with p < 0.01, `-`
 that it is worse with p < 0.01 (`LEGEND`).
 """
@@ -128,11 +134,17 @@ def check(layout: Mapping[str, Any], entries: Sequence[str], path: str) -> None:
   try:
     named = places(layout)
     titles, *_ = [layout[name] for name in _NEEDED[kind]]
+    learning = [
+      (entry, system)
+      for panel in layout.get("learning", ())
+      for entry, system in (*panel["series"].values(), *_levels(panel).values())
+      if panel["title"]
+    ]
   except (KeyError, TypeError, ValueError) as error:
     raise InputError(
       f"LAYOUT of kind '{kind}' is malformed: {error!r}", path=path
     ) from error
-  for entry, _ in named:
+  for entry, _ in [*named, *learning]:
     if entry not in entries:
       raise InputError(f"LAYOUT names '{entry}', not an entry", path=path)
   if kind not in ("rows", "grid"):
@@ -282,4 +294,33 @@ def curves(panel: Mapping[str, Any], look: Callable[[str, str, str], Any]):
     known = [(x, y) for x, y in found if y is not None]
     if known:
       out[name] = ([x for x, _ in known], [y for _, y in known])
+  return out
+
+
+def _levels(panel: Mapping[str, Any]) -> Mapping[str, Any]:
+  return panel.get("levels", {})
+
+
+def learning_curves(
+  panel: Mapping[str, Any],
+  curve: Callable[[str, str], Sequence[Sequence[float]]],
+  look: Callable[[str, str, str], Any],
+) -> dict[str, tuple[list[float], list[float]]]:
+  """Returns the `(x, y)` points of a figure of learning, in percent.
+
+  Args:
+    panel: of a layout's "learning".
+    curve: (entry, system) -> [round, score], scores in 0..1; none if it has
+      not run.
+    look: (entry, system, quantity) -> number, or None if it has not run.
+  """
+  out: dict[str, tuple[list[float], list[float]]] = {}
+  for name, (entry, system) in panel["series"].items():
+    if points := curve(entry, system):
+      out[name] = ([x for x, _ in points], [100 * y for _, y in points])
+  ends = [x for xs, _ in out.values() for x in xs]
+  for name, (entry, system) in _levels(panel).items():
+    score = look(entry, system, "tune")
+    if score is not None and ends:
+      out[name] = ([min(ends), max(ends)], [score, score])
   return out

@@ -113,6 +113,20 @@ def test_learns_what_the_bitext_says(folder, tmp_path):
   assert files.read_bytes(f"{whole}.w") == before
 
 
+def test_the_development_text_may_have_rules_of_its_own(folder, tmp_path):
+  right = [line for line in rules() if "||| r" in line]
+  files.write_lines(str(tmp_path / "g"), right)
+  fixed = {"epochs": 1, "rate": 0, "dense_rate": 0}
+  scores = {}
+  for name, more in (("same", {}), ("own", {"dev_grammar": tmp_path / "g"})):
+    given = flags(folder, tmp_path / name, **fixed, **more)
+    done = util.run_program("launch/learn.py", *given, "--json")
+    assert done.returncode == 0, done.stderr
+    scores[name] = json.loads(done.stdout)["best"]["bleu"]
+    assert "5 of 6 references reached" in done.stderr
+  assert scores["same"] < 5 < 30 < scores["own"]
+
+
 @pytest.mark.parametrize(
   ("change", "text"),
   [
@@ -122,6 +136,11 @@ def test_learns_what_the_bitext_says(folder, tmp_path):
     ({"length_ratio": 0}, "--length_ratio must be between"),
     ({"dev_references": ""}, "--dev_source and --dev_references go together"),
     ({"target": "nothing"}, "nothing"),
+    (
+      {"dev_source": "", "dev_references": "", "dev_lm": "x"},
+      "--dev_grammar and --dev_lm need --dev_source",
+    ),
+    ({"dev_lm": "no-such-file"}, "no-such-file"),
     ({"leave_one_out": "singletons"}, "--leave_one_out needs a jaxmt grammar"),
   ],
 )

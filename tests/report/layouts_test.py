@@ -121,10 +121,38 @@ def test_curves_leave_out_what_has_not_run():
   assert points == {"a": ([30], [1.5])}
 
 
+def test_learning_is_in_percent_with_level_lines():
+  panel = {
+    "title": "t",
+    "series": {"a": ["base", "s"], "b": ["later", "s"]},
+    "levels": {"tuned": ["loss", "s"], "none": ["later", "s"]},
+  }
+  curves = {("base", "s"): [[1, 0.25], [3, 0.5]]}
+  values = {("loss", "tune"): 33.0, ("base", "tune"): 31.0}
+  points = layouts.learning_curves(
+    panel,
+    lambda entry, system: curves.get((entry, system), []),
+    lambda entry, system, quantity: values.get((entry, quantity)),
+  )
+  assert points == {"a": ([1, 3], [25.0, 50.0]), "tuned": ([1, 3], [33.0] * 2)}
+
+
 @pytest.mark.parametrize(
   "layout",
   [
     {"kind": "pie"},
+    {
+      "kind": "rows",
+      "headings": [],
+      "rows": [["base", "s"]],
+      "learning": [{"title": "t", "series": {"a": ["other", "s"]}}],
+    },
+    {
+      "kind": "rows",
+      "headings": [],
+      "rows": [["base", "s"]],
+      "learning": [{"title": "t"}],
+    },
     {"kind": "rows", "rows": [["x", "other", "s"]]},
     {"kind": "rows", "headings": ["a", "b"], "rows": [["x", "base", "s"]]},
     {"kind": "grid", "columns": ["a"], "rows": [["x"]]},

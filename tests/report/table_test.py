@@ -130,6 +130,28 @@ def test_the_page_draws_figures_and_learning_curves(tmp_path):
     assert browser.console(driver) == []
 
 
+def test_figures_of_learning_are_drawn(tmp_path):
+  workdir = tmp_path / "w"
+  write(workdir, BETTER, ["a", "b"])
+  panel = {
+    "title": "by epoch",
+    "series": {"own": ["own", "x"]},
+    "levels": {"tuned": ["base", "x"]},
+  }
+  change(workdir / "study.json", layout={**ROWS, "learning": [panel]})
+  for seed, end in ((0, [[1, 0.2], [2, 0.5]]), (1, [[1, 0.4]])):
+    change(workdir / f"own/s{seed}/results.json", curves={"x": end})
+    change(workdir / f"base/s{seed}/results.json", tune={"x": {"ter": 44.0}})
+  done = util.run_program("tools/plot.py", str(workdir))
+  assert done.returncode == 0, done.stderr
+  text = re.sub(r"\s+", " ", done.stdout)
+  assert f"by epoch: {workdir}/figure-2.png" in text
+  assert "own 1 30" in text and "own 2 50" in text  # means over seeds
+  assert "tuned 1 44" in text and "tuned 2 44" in text
+  for name in ("figure-1.png", "figure-2.png"):
+    assert (workdir / name).read_bytes().startswith(b"\x89PNG")
+
+
 def test_gains_of_different_test_sets_are_not_shown(tmp_path):
   workdir = tmp_path / "w"
   write(workdir, WORSE, ["a"])
