@@ -10,8 +10,6 @@ import dataclasses
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus
 
-_TRAINING = ("train_source", "train_target", "train_trees", "train_links")
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HoldOutConfig:
@@ -41,11 +39,14 @@ def pairs(config: HoldOutConfig, *, corpus: Corpus) -> Corpus:
   The target sides of held-out pairs are no text for the language model of the
   others.
   """
-  fields = {name: getattr(corpus, name) for name in _TRAINING}
-  chosen = {
-    name: lines and _chosen(config, lines) for name, lines in fields.items()
-  }
-  return dataclasses.replace(corpus, **chosen)
+  given = lambda lines: None if lines is None else _chosen(config, lines)
+  return dataclasses.replace(
+    corpus,
+    train_source=_chosen(config, corpus.train_source),
+    train_target=_chosen(config, corpus.train_target),
+    train_trees=given(corpus.train_trees),
+    train_links=given(corpus.train_links),
+  )
 
 
 def links(config: HoldOutConfig, *, links: Links) -> Links:
