@@ -135,7 +135,7 @@ def _measure(model, source, *, beam, pop, threads, backend, repeat=3):
     search=search.make_config(beam=beam, pop=pop, backend=backend),
     threads=threads,
   )
-  parameters = models.device_parameters(model)
+  parameters = decoder.search_parameters(model, config.search)
 
   def run() -> np.ndarray:
     scores = np.zeros(len(source))

@@ -29,7 +29,6 @@ import time
 
 import bench
 import bench_phrase
-import jax
 import numpy as np
 
 from jaxmt.decode import derivation, translation_forest
@@ -86,16 +85,15 @@ def _decode(model, source, parameters, config) -> np.ndarray:
   return scores
 
 
-def _measure(
-  model, source, lm, *, threads, repeat=3, batch_cells=4096, **sizes
-):
+def _measure(model, source, *, threads, repeat=3, batch_cells=4096, **sizes):
   """One row: speed, compile time, score."""
   config = decoder.DecodeConfig(
     search=search.make_config(**sizes),
     threads=threads,
     batch_cells=batch_cells,
   )
-  run = lambda: _decode(model, source, lm, config)
+  parameters = decoder.search_parameters(model, config.search)
+  run = lambda: _decode(model, source, parameters, config)
   start = time.perf_counter()
   scores = run()
   first = time.perf_counter() - start
@@ -126,13 +124,14 @@ def _match_seconds(model, source) -> float:
   )
 
 
-def _loss_augmented(model, source, lm, references) -> dict:
+def _loss_augmented(model, source, references) -> dict:
   """Loss-augmented decoding at beam 100, one thread."""
   config = search.make_config(beam=100, pop=200)
   batches = decoder.make_batches(
     decoder.sentence_cells(model, source), cells=4096
   )
   hook = augmentations.loss_augmented()
+  parameters = decoder.search_parameters(model, config, augmented=True)
 
   def run():
     for batch in batches:
@@ -145,7 +144,7 @@ def _loss_augmented(model, source, lm, references) -> dict:
         model,
         inputs,
         config=config,
-        parameters=lm,
+        parameters=parameters,
         augmentation=hook,
       )
 
@@ -166,7 +165,7 @@ def _loss_augmented(model, source, lm, references) -> dict:
   }
 
 
-def _lists(model, source, lm, *, size: int) -> dict:
+def _lists(model, source, *, size: int) -> dict:
   """Unique n-best lists with features, one thread."""
   config = decoder.DecodeConfig(
     search=search.make_config(beam=30, pop=200, forest=True)
@@ -175,7 +174,7 @@ def _lists(model, source, lm, *, size: int) -> dict:
 
   def run():
     spent.append(0.0)
-    for parts in decoder.decode(model, source, config=config, parameters=lm):
+    for parts in decoder.decode(model, source, config=config):
       for part in parts:
         start = time.perf_counter()
         made = beam_forest.extract(model, part)
@@ -252,7 +251,7 @@ def _cut(lines: list[str], length: int, count: int) -> list[str]:
   return [" ".join(words[k : k + length]) for k in starts][:count]
 
 
-def _against_peer(model, lines, lm, folder) -> list[dict]:
+def _against_peer(model, lines, folder) -> list[dict]:
   """The peer's sentences at several sizes."""
   peers = {pop: _peer(folder, pop)[: len(lines)] for pop in (100, 200)}
   source = models.make_source(model, lines)
@@ -264,9 +263,7 @@ def _against_peer(model, lines, lm, folder) -> list[dict]:
     (30, 200, all_cores),
     (30, 200, 1),
   ):
-    scores, row = _measure(
-      model, source, lm, beam=beam, pop=pop, threads=threads
-    )
+    scores, row = _measure(model, source, beam=beam, pop=pop, threads=threads)
     rows.append(
       {
         "case": f"{len(lines)} sentences, {threads} threads",
@@ -286,13 +283,13 @@ def _against_length(loaded, lines, *, settings, count: int = 40) -> list[dict]:
   """Rows for `(order, words, beam, threads)`; `loaded[order]` is a model."""
   rows = []
   for order, length, beam, threads in settings:
-    model, lm = loaded[order]
+    model = loaded[order]
     pop = max(200, 2 * beam)
     source = models.make_source(
       model, _cut(lines, length, min(count, 1000 // length))
     )
     _, row = _measure(
-      model, source, lm, beam=beam, pop=pop, threads=threads, repeat=2
+      model, source, beam=beam, pop=pop, threads=threads, repeat=2
     )
     name = f"{order}-grams, {length} words, {threads} threads"
     rows.append({"case": name, "K": beam, "M": pop, **row})
@@ -327,7 +324,6 @@ def load_btg(folder):
 def btg_rows(folder, lines, *, count: int = 40) -> list[dict]:
   """Rows of a bracketing grammar, 12 and 25 words."""
   model = load_btg(folder)
-  parameters = models.device_parameters(model)
   rows = []
   for length in (12, 25):
     source = models.make_source(
@@ -335,7 +331,7 @@ def btg_rows(folder, lines, *, count: int = 40) -> list[dict]:
     )
     for threads in sorted({1, cores.available_threads()}):
       _, row = _measure(
-        model, source, parameters, beam=30, pop=200, threads=threads, repeat=2
+        model, source, beam=30, pop=200, threads=threads, repeat=2
       )
       name = f"BTG, {length} words, {threads} threads"
       rows.append({"case": name, "K": 30, "M": 200, **row})
@@ -361,8 +357,6 @@ def run() -> list[dict]:
   rows = _starts(folder, lines[0])
   start = time.perf_counter()
   model = load_peer(folder)
-  lm = models.device_parameters(model)
-  jax.block_until_ready(lm)
   load = time.perf_counter() - start
   source = models.make_source(model, lines)
   rows += [
@@ -372,15 +366,14 @@ def run() -> list[dict]:
       "sentences/s": len(source) / _match_seconds(model, source),
     },
   ]
-  rows += _against_peer(model, lines, lm, folder)
+  rows += _against_peer(model, lines, folder)
   lower = load_peer(folder, order=3)
-  loaded = {3: (lower, models.device_parameters(lower)), 4: (model, lm)}
-  rows += _against_length(loaded, lines, settings=_settings())
+  rows += _against_length({3: lower, 4: model}, lines, settings=_settings())
   rows += btg_rows(folder, lines)
   phrases = bench.corpus("moses-multi30k-de-en")
   if phrases is not None:
     rows += bench_phrase.length_rows(bench_phrase.load(phrases, folder), lines)
   references = (folder / "reference.en").read_text().split("\n")[:-1]
-  rows.append(_loss_augmented(model, source, lm, references))
-  rows.append(_lists(model, source, lm, size=100))
+  rows.append(_loss_augmented(model, source, references))
+  rows.append(_lists(model, source, size=100))
   return rows

@@ -148,7 +148,7 @@ def _measure(name, corpus, links) -> dict:
   _fill(setting, state, _FEATURES)
   # The whole epoch from these weights, twice: the first one compiles.
   resources = Resources(runner=Runner(workers=2))
-  parameters = models.device_parameters(setting.model)
+  parameters = decoder.search_parameters(setting.model, setting.search)
   first = 0.0
   for turn in range(2):
     progress = learner.LearningProgress(

@@ -175,7 +175,7 @@ def _breakdown(model, bitext, config) -> dict:
     cells=config.batch_cells - work.search.tile - 1,
     size=config.shard,
   )
-  on_device = models.device_parameters(model)
+  parameters = shard_counting.search_parameters(work)
   spent = dict.fromkeys(("matching", "search", "forest", "selection"), 0.0)
   for shard in shards:
     for batch in shard.batches:
@@ -184,7 +184,7 @@ def _breakdown(model, bitext, config) -> dict:
       inputs = shard_counting.inputs(work, [batch], prepared)
       marks.append(time.perf_counter())
       (result,) = shard_counting.run(
-        work, [batch], prepared, parameters=on_device, inputs=inputs
+        work, [batch], prepared, parameters=parameters, inputs=inputs
       )
       marks.append(time.perf_counter())
       forest = beam_forest.extract(model, result)

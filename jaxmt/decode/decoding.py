@@ -9,7 +9,8 @@ from jaxmt.decode.chart import beam_forest
 from jaxmt.decode.chart import decoder as chart_decoder
 from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
-from jaxmt.decode.model import Model, Source
+from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.model import Model, Source, device_parameters
 from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
 
@@ -49,13 +50,28 @@ def prepared(
   return {"batches": batches}
 
 
+def search_parameters(
+  model: Model, *, config: SearchConfig, mesh: Mesh | None = None
+) -> tuple[Any, ...] | None:
+  """Returns the features' parameters where the model's search takes them.
+
+  Host kernels of phrases take those of the model: None.
+  """
+  if model.order is None:
+    return chart_decoder.search_parameters(model, config)
+  from jaxmt.decode.phrase import phrase_decoder
+
+  if phrase_decoder.on_host(config.backend, mesh):
+    return None
+  return device_parameters(model)
+
+
 def decode(
   model: Model,
   source: Source,
   *,
   config: DecodeConfig,
   mesh: Mesh | None = None,
-  parameters: tuple[Any, ...] | None = None,
   augmentation: Augmentation | None = None,
   references: Sequence[str] | None = None,
 ) -> Iterator[Sequence[AnyResult]]:
@@ -70,9 +86,7 @@ def decode(
   elif augmentation is not None:
     raise InputError("phrase-based models have no augmented search")
   run, _ = search_of(model)
-  return run(
-    model, source, config=config, mesh=mesh, parameters=parameters, **more
-  )
+  return run(model, source, config=config, mesh=mesh, **more)
 
 
 def forest(model: Model, part: AnyResult) -> Forest:

@@ -6,7 +6,7 @@ from jaxmt.decode import derivation, translation_forest
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.model import Model, Source
 from jaxmt.grammar.table import Kind
-from jaxmt.lm.automaton import advance
+from jaxmt.lm.tables import advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import row_offsets
 

@@ -34,7 +34,7 @@ from jax import lax
 from jaxmt.features.stateful import RuleInputs, RuleSides, StringFeature, Values
 from jaxmt.lm import automaton
 from jaxmt.lm import tables as lm_tables
-from jaxmt.lm.automaton import NgramAutomaton, advance, find_arc
+from jaxmt.lm.automaton import NgramAutomaton
 from jaxmt.lm.tables import (
   BOS_WORD,
   EOS_WORD,
@@ -42,6 +42,8 @@ from jaxmt.lm.tables import (
   STATE_MASK,
   UNK_WORD,
   Tables,
+  advance,
+  find_arc,
 )
 from jaxmt.text import vocabulary
 from jaxmt.text.kernels import njit

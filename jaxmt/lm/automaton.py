@@ -1,4 +1,4 @@
-"""The n-gram model as an automaton: read on the device, and by host kernels.
+"""The n-gram model as an automaton on the device.
 
     table = tables.build_tables(model)
     automaton = to_device(table)
@@ -26,7 +26,6 @@ from jaxmt.lm.tables import (
   UNK_WORD,
   Tables,
 )
-from jaxmt.text.kernels import njit
 
 
 @jax.tree_util.register_dataclass
@@ -168,28 +167,3 @@ def score_sentences(
 def lookup(table: jax.Array, index: jax.Array) -> jax.Array:
   """Returns `table[index]`; an index beyond the end reads the last entry."""
   return table.at[index].get(mode="clip", wrap_negative_indices=False)
-
-
-@njit
-def find_arc(table, state, word):
-  """Returns the state, among `state` and its back-offs, whose arc `word` takes.
-
-  Args:
-    table: the columns `(check, follow, score)` of `tables.Tables`.
-    state: language model state.
-    word: language model word id.
-  """
-  check, follow, _ = table
-  while state != 0 and (
-    state + word >= len(check) or check[state + word] != state
-  ):
-    state = follow[state]
-  return state
-
-
-@njit
-def advance(table, state, word):
-  """Reads one word: `(ln p, next state)`, as `automaton.step` does."""
-  taken = find_arc(table, state, word)
-  gain = table[2][state] + table[2][taken + word]
-  return gain, table[1][taken + word] & STATE_MASK

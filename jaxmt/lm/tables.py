@@ -95,6 +95,31 @@ def word_map(tables: Tables, words: Sequence[str]) -> np.ndarray:
   return np.array([find(word, UNK_WORD) for word in words], np.int32)
 
 
+@njit
+def find_arc(table, state, word):
+  """Returns the state, among `state` and its back-offs, whose arc `word` takes.
+
+  Args:
+    table: the columns `(check, follow, score)` of `Tables`.
+    state: language model state.
+    word: language model word id.
+  """
+  check, follow, _ = table
+  while state != 0 and (
+    state + word >= len(check) or check[state + word] != state
+  ):
+    state = follow[state]
+  return state
+
+
+@njit
+def advance(table, state, word):
+  """Reads one word: `(ln p, next state)`, as `automaton.step`."""
+  taken = find_arc(table, state, word)
+  gain = table[2][state] + table[2][taken + word]
+  return gain, table[1][taken + word] & STATE_MASK
+
+
 def validate(tables: Tables) -> None:
   """Checks arrays that come from a file: kernels trust them.
 

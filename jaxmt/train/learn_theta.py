@@ -346,7 +346,7 @@ def _count_shards(
   if resources.runner.kind != "ray":
     count = functools.partial(
       count,
-      parameters=models.device_parameters(work.model),
+      parameters=shard_counting.search_parameters(work),
       mesh=resources.mesh,
     )
   with runner_lib.session(resources.runner):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode import model as models
 from jaxmt.decode.chart import beam_forest, decoder, search
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
 from jaxmt.decode.chart.decoder import Prepared, Result
@@ -242,6 +241,15 @@ def inputs(
   return decoder.make_inputs(work.model, prepared, lines)
 
 
+def search_parameters(work: CountingWork) -> tuple[Any, ...]:
+  """Returns the features' parameters as the method's search takes them."""
+  return decoder.search_parameters(
+    work.model,
+    work.search,
+    augmented=work.method.search(work.config) is not None,
+  )
+
+
 def run(
   work: CountingWork,
   parts: list[np.ndarray],
@@ -403,11 +411,11 @@ def count_shard(
   Args:
     shard: which sentences.
     work: everything else.
-    parameters: of `model.device_parameters`, if they are on the device.
+    parameters: of `search_parameters`, or None.
     mesh: devices that take a batch each, or None for one.
   """
   if parameters is None:
-    parameters = models.device_parameters(work.model)
+    parameters = search_parameters(work)
   width = 1 if mesh is None else mesh.size
   counted = []
   start = 0

@@ -209,7 +209,9 @@ def make_decode(
     model=model,
     source=source,
     prepared=decoding.prepared(model, source, config=config, mesh=mesh),
-    parameters=models.device_parameters(model),
+    parameters=decoding.search_parameters(
+      model, config=config.search, mesh=mesh
+    ),
     config=config,
     size=size,
     unique=unique,
@@ -235,7 +237,7 @@ class KBestDecoder:
     model: rules, language model and sparse features.
     source: all sentences.
     prepared: what decoding all of them takes beside weights.
-    parameters: of the stateful features, on the device.
+    parameters: of the stateful features (`decoding.search_parameters`).
     config: how to decode.
     size: k.
     unique: whether all strings of a list differ.
@@ -255,7 +257,7 @@ class KBestDecoder:
   model: Model
   source: Source
   prepared: Mapping[str, Any]
-  parameters: tuple[Any, ...]
+  parameters: tuple[Any, ...] | None
   config: DecodeConfig
   size: int
   unique: bool

@@ -10,8 +10,7 @@ import numpy as np
 
 from jaxmt.grammar.match.matching import GLUE, GOAL, ORDINARY
 from jaxmt.grammar.table import Kind
-from jaxmt.lm.automaton import advance
-from jaxmt.lm.tables import EOS_WORD, ROOT, UNK_WORD, word_map
+from jaxmt.lm.tables import EOS_WORD, ROOT, UNK_WORD, advance, word_map
 from tests.reference import rule_features
 
 

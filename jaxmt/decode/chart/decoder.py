@@ -310,6 +310,21 @@ def search_weights(model: Model, threshold: float = float("inf")) -> Weights:
   return Weights(features=tuple(features), threshold=np.float32(threshold))
 
 
+def search_parameters(
+  model: Model, config: SearchConfig, *, augmented: bool = False
+) -> tuple[Any, ...]:
+  """Returns the features' parameters, on the host or device that searches.
+
+  Args:
+    model: features; its weights do not matter.
+    config: says where to search.
+    augmented: whether the search adds losses.
+  """
+  if host_search.on_host(model, config.backend, augmented=augmented):
+    return host_parameters(model)
+  return device_parameters(model)
+
+
 def run_search(
   prepared: Prepared,
   model: Model,
@@ -331,18 +346,18 @@ def run_search(
     model: features and weights.
     references: with an augmentation, of `make_inputs`.
     config: sizes.
-    parameters: of `model.device_parameters`, if they are on the device already.
+    parameters: of `search_parameters`, if there are several batches.
     threshold: hypotheses this much below the best of their cell are dropped.
     mesh: devices to split the batch over.
     augmentation: extra scores.
   """
   weights = search_weights(model, threshold)
-  if host_search.on_host(
-    model, config.backend, augmented=augmentation is not None
-  ):
-    arrays = host_parameters(model)
+  augmented = augmentation is not None
+  if parameters is None:
+    parameters = search_parameters(model, config, augmented=augmented)
+  if host_search.on_host(model, config.backend, augmented=augmented):
     one = lambda pair: host_search.search(
-      pair[0], pair[1], arrays, weights, config
+      pair[0], pair[1], parameters, weights, config
     )
     pairs = list(zip(prepared.charts, prepared.matches, strict=True))
     return list(in_order(one, pairs, threads=len(pairs)))
@@ -351,10 +366,7 @@ def run_search(
     numbers = tuple(map(np.float32, augmentation.parameters))
     augmentation = dataclasses.replace(augmentation, parameters=())
   call = searcher(config, model.features, mesh, augmentation)
-  common = (
-    device_parameters(model) if parameters is None else parameters,
-    weights,
-  )
+  common = (parameters, weights)
   if mesh is None:
     parts = references or [None] * len(prepared.charts)
     beams = [
@@ -490,7 +502,7 @@ def decode(
     source: N sentences; scored anew if they were made for other weights.
     config: how to decode.
     mesh: devices to split each batch over.
-    parameters: of `model.device_parameters`, if they are on the device already.
+    parameters: of `search_parameters`, if the text is decoded more than once.
     augmentation: extra scores (see `augmentations`); the best derivation is
       then that of the best augmented score.
     references: with an augmentation, one tokenised line per sentence.
@@ -505,11 +517,10 @@ def decode(
     raise ValueError("an augmentation and references go together")
   if references is not None and len(references) != len(source):
     raise ValueError(f"{len(references)} references, {len(source)} sentences")
-  host = host_search.on_host(
-    model, config.search.backend, augmented=augmentation is not None
-  )
-  if parameters is None and not host:
-    parameters = device_parameters(model)
+  if parameters is None:
+    parameters = search_parameters(
+      model, config.search, augmented=augmentation is not None
+    )
   copied = copy_scores(model, source)
 
   def work(batch: ChartBatch | list[np.ndarray]) -> list[Any]:

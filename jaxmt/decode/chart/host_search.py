@@ -157,7 +157,7 @@ def search(
   Args:
     chart: the cells and their applications, on the host.
     matches: the same, in an order in which children precede parents.
-    parameters: of `model.host_parameters`.
+    parameters: of `decoder.search_parameters`, on the host.
     weights: weights that act during the search.
     config: beam, candidates, and whether all candidates are returned.
   """

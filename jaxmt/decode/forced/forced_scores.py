@@ -11,8 +11,7 @@ from jaxmt.decode.phrase import chains
 from jaxmt.errors import InputError
 from jaxmt.grammar.match.applications import GOAL, ORDINARY
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.automaton import advance
-from jaxmt.lm.tables import EOS_WORD, ROOT
+from jaxmt.lm.tables import EOS_WORD, ROOT, advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
 from jaxmt.features.language_model import FULL
-from jaxmt.lm.automaton import advance
+from jaxmt.lm.tables import advance
 from jaxmt.text.kernels import GOLDEN, mixed, njit
 
 # Columns of a hypothesis: first gap, coverage after it, begin and end of the

@@ -15,8 +15,7 @@ from jaxmt.features.rule_templates import Applications
 from jaxmt.grammar.match.matching import GOAL, ORDINARY
 from jaxmt.hypergraph.derivations import list_items
 from jaxmt.hypergraph.forest import Forest
-from jaxmt.lm.automaton import advance
-from jaxmt.lm.tables import EOS_WORD, ROOT
+from jaxmt.lm.tables import EOS_WORD, ROOT, advance
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, row_offsets
 from jaxmt.train.violation.averaged_weights import WITNESS

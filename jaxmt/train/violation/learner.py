@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.decode import decoding
 from jaxmt.decode import model as models
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source
@@ -153,7 +154,9 @@ def learn(
     on_epoch(record)
   parameters = None
   if resources.runner.kind != "ray":
-    parameters = models.device_parameters(setting.model)
+    parameters = decoding.search_parameters(
+      setting.model, config=setting.search, mesh=resources.mesh
+    )
   while state.epoch < config.epochs and not _finished(state.history, config):
     since = resources.clock() if resources.clock else 0.0
     resumed = state.batch > 0

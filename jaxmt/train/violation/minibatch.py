@@ -134,7 +134,7 @@ def contribute(
     packs: as many as the mesh has devices, or fewer. Packs of phrase-based
       models are split over the devices one after the other.
     work: everything else.
-    parameters: of `model.device_parameters`, if they are on the device.
+    parameters: of `decoding.search_parameters`, or None.
     mesh: devices that take a pack each, or None for one device.
   """
   if work.model.order is not None:
