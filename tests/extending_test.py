@@ -1,8 +1,11 @@
 """Each contract of the package is met from outside it, end to end."""
 
+import ast
 import copy
 import dataclasses
 import itertools
+import pathlib
+import re
 import zlib
 
 import flax.linen as nn
@@ -23,14 +26,14 @@ from jaxmt.features.stateful import StringFeature
 from jaxmt.grammar.extract import static_features
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.losses import forest_losses as forest_losses
-from jaxmt.losses import registry as losses
+from jaxmt.losses import registry
 from jaxmt.text import links, vocabulary
-from jaxmt.train import edge_selection, shard_counting
-from jaxmt.train import theta_methods as train_methods
+from jaxmt.train import edge_selection, shard_counting, theta_methods
 from jaxmt.train.theta_config import ThetaConfig
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import RunOptions
 from jaxmt.tune import kbest_decoder, loop, methods, pool
+from tests import util
 from tests.reference import chart_cases as cases
 from tests.reference import forests
 from tests.reference import tiny_training as tiny
@@ -42,11 +45,11 @@ def registries(monkeypatch):
   """What a test registers is gone after it."""
   for module, name in (
     (align_registry, "_ALIGNERS"),
-    (losses, "_LOSSES"),
+    (registry, "_LOSSES"),
     (methods, "_METHODS"),
     (static_features, "_REGISTRY"),
     (local_features, "_REGISTRY"),
-    (train_methods, "_METHODS"),
+    (theta_methods, "_METHODS"),
   ):
     monkeypatch.setattr(module, name, copy.deepcopy(getattr(module, name)))
 
@@ -63,9 +66,11 @@ def test_an_aligner_from_outside():
 
   def expectation(parameters, grid, config):
     *scores, same = joint(parameters, grid)
-    found = align.independent_posteriors(*scores, grid)
-    counts = jnp.stack([same, 1.0 - same]) * found.links
-    return dataclasses.replace(found, model={"share": counts.sum((1, 2, 3))})
+    posteriors = align.independent_posteriors(*scores, grid)
+    counts = jnp.stack([same, 1.0 - same]) * posteriors.links
+    return dataclasses.replace(
+      posteriors, model={"share": counts.sum((1, 2, 3))}
+    )
 
   aligner = align.Aligner(
     name="same-place",
@@ -121,8 +126,8 @@ def squared_risk(scores, costs, mask, *, power=2.0):
 
 
 def test_a_loss_from_outside():
-  losses.register(
-    losses.Loss(
+  registry.register(
+    registry.Loss(
       name="outside-risk",
       function=squared_risk,
       settings={"power": 2.0},
@@ -223,12 +228,12 @@ def test_a_static_feature_from_outside():
 def test_a_per_application_feature_from_outside():
   """Says which word begins the span that a rule covers, and how long it is."""
 
-  def names(application):
+  def span(application):
     size = application.end - application.begin
     return [f"Span:{application.sentence[application.begin]}_{size}"]
 
   local_features.register(
-    local_features.ApplicationFeature(name="span", prefix="Span", names=names)
+    local_features.ApplicationFeature(name="span", prefix="Span", names=span)
   )
   table = tiny.extracted().table
   _, plain = kbest_lists(table, {"Span:none": 1.0}, ["span"])
@@ -241,12 +246,12 @@ def test_a_per_application_feature_from_outside():
 def test_a_per_sentence_feature_from_outside():
   """Rewards rules with many target words in questions, elsewhere others."""
 
-  def values(table, rules, sentence):
+  def verbose(table, rules, sentence):
     lengths = table.target.lengths[rules]
     return lengths if sentence[0] == "ist" else -lengths
 
   local_features.register(
-    local_features.SentenceFeature(name="Verbose", values=values)
+    local_features.SentenceFeature(name="Verbose", values=verbose)
   )
   table = tiny.extracted().table
   lists, named = kbest_lists(table, {"Verbose": 0.75}, ["Verbose"])
@@ -299,7 +304,7 @@ def test_a_stateful_feature_from_outside():
 
 
 def brackets(words):
-  """A hypergraph maker: all binary bracketings of one sentence."""
+  """All binary bracketings of one sentence."""
   size = len(words)
   spans = [(i, i + n) for n in range(1, size + 1) for i in range(size + 1 - n)]
   node = {span: number for number, span in enumerate(spans)}
@@ -311,13 +316,15 @@ def brackets(words):
     node_offsets=np.array([0, len(spans)]),
     edge_offsets=np.cumsum([0, *map(len, splits)]),
     tails=np.array(list(itertools.chain(*splits)), np.int32),
-    score=np.sin(np.arange(sum(map(len, splits)))).astype(np.float32),
+    score=np.zeros(sum(map(len, splits)), np.float32),
   )
 
 
 def test_a_hypergraph_maker_from_outside():
   """Lists, sums, posteriors, samples and a loss of what it returns."""
   forest = brackets("a b c d".split())
+  score = np.sin(np.arange(forest.num_edges)).astype(np.float32)
+  forest = dataclasses.replace(forest, score=score)
   lists = hypergraph.kbest(forest, size=100)
   assert len(lists.score) == 5  # the third Catalan number
   total = np.logaddexp.reduce(lists.score)
@@ -332,7 +339,7 @@ def test_a_hypergraph_maker_from_outside():
   costs = np.cos(np.arange(forest.num_edges))
   risk = lambda s: forest_losses.risk(packed, packed.pad(s), packed.pad(costs))
   sums = hypergraph.sum_values(lists.edges, costs)
-  want = losses.find("risk").function(lists.score, sums, np.ones(5, bool))
+  want = registry.find("risk").function(lists.score, sums, np.ones(5, bool))
   np.testing.assert_allclose(risk(forest.score), want, atol=1e-5)
   assert np.abs(jax.grad(lambda s: risk(s)[0])(forest.score)).max() > 0.01
 
@@ -395,17 +402,17 @@ def fewest_rules(model, source, forest, references, config):
 
 
 def test_a_theta_method_from_outside():
-  train_methods.register(
+  theta_methods.register(
     ThetaMethod(
       name="fewest-rules",
       select=fewest_rules,
       count=shard_counting.count_shard,
-      train=train_methods.iterate,
+      train=theta_methods.iterate,
     )
   )
   model, bitext = tiny.make()
   config = ThetaConfig(method="fewest-rules", iterations=1, fallback="skip")
-  learned = train_methods.train(
+  learned = theta_methods.train(
     model, bitext, config, options=RunOptions(search=tiny.SEARCH)
   )
   assert learned.history[0]["admissible"] == len(bitext)
@@ -414,3 +421,51 @@ def test_a_theta_method_from_outside():
   fewest = np.minimum.reduceat(lists.edges.lengths - 1, lists.offsets[:-1])
   assert learned.counts.sum() == fewest.sum() * COUNT_UNIT
   assert learned.theta.shape == (len(model.table), 5)
+
+
+_RECORDS = (
+  "Aligner",
+  "ApplicationFeature",
+  "Loss",
+  "Method",
+  "SentenceFeature",
+  "StaticFeature",
+  "ThetaMethod",
+)
+
+
+def parts(code):
+  """Functions, classes and records of a program as text, by name."""
+  out = {}
+  for node in ast.walk(ast.parse(code)):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+      if ast.get_docstring(node) is not None:
+        node.body = node.body[1:]
+      out[node.name] = ast.unparse(node)
+    elif isinstance(node, ast.Call):
+      kind = ast.unparse(node.func).rpartition(".")[2]
+      if kind in _RECORDS and "Net" not in ast.unparse(node):
+        named = [k.value.value for k in node.keywords if k.arg == "name"]
+        out[kind, *named] = ast.unparse(node)
+  return out
+
+
+def test_the_package_page_has_the_same_examples():
+  """Except for values that stand for the reader's own, as those of `Net`."""
+  page = (util.ROOT / "jaxmt" / "README.md").read_text()
+  page = page.partition("\n## Contracts\n")[2].partition("\n## ")[0]
+  blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+  tested = parts(pathlib.Path(__file__).read_text())
+  shown = parts("\n".join(blocks))
+  assert len(shown) >= 20
+  for name, code in shown.items():
+    assert code == tested[name], name
+
+
+def test_every_example_is_short():
+  lengths = {
+    node.name: node.end_lineno - node.lineno + 1
+    for node in ast.parse(pathlib.Path(__file__).read_text()).body
+    if isinstance(node, ast.FunctionDef | ast.ClassDef)
+  }
+  assert max(lengths.values()) < 40, lengths
