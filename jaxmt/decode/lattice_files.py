@@ -126,8 +126,8 @@ def slf_lines(
     *(f"I={state}" for state in range(arcs.states)),
     *(
       f"J={number} S={one} E={two} W={_NULL if word < 0 else words[word]}"
-      f" a={own:.8g} l={lm:.8g}"
-      for number, (one, two, word, own, lm) in enumerate(links)
+      f" a={acoustic:.8g} l={lm:.8g}"
+      for number, (one, two, word, acoustic, lm) in enumerate(links)
     ),
   ]
 

@@ -305,7 +305,9 @@ def make_model(
 def unknown_weights(model: Model, weights: Mapping[str, float]) -> list[str]:
   """Returns the names of weights that no feature of the model has."""
   known = {*model.feature_names}
-  known |= {one for own in model.local for one in local_features.heads(own)}
+  known |= {
+    one for feature in model.local for one in local_features.heads(feature)
+  }
   return [
     name
     for name in weights

@@ -134,8 +134,10 @@ def lists(
     )
   if settings.events:
     events = frequent_events.make_table(settings.events)
-    found = lattice_search.event_rows(model, source, forests, derived, events)
-    features, names = selection.join([(features, names), found])
+    event_part = lattice_search.event_rows(
+      model, source, forests, derived, events
+    )
+    features, names = selection.join([(features, names), event_part])
   written: Sequence[Sequence[Any]] = [()] * len(derived.score)
   if text:
     moved = None if shift is None else shift[derived.sentence]
@@ -354,13 +356,13 @@ def _combine(
     lines.append(text)
     score.append(total)
     taken.append(ranks)
-    own, words = [], 0
+    chosen_rows, words = [], 0
     for rows, k, first, one in zip(
       part_links, ranks, firsts.tolist(), chosen, strict=True
     ):
-      own.append(rows[k] + np.array([first, words], np.int32))
+      chosen_rows.append(rows[k] + np.array([first, words], np.int32))
       words += len(one.split(" ")) if one else 0
-    links.append(np.concatenate(own))
+    links.append(np.concatenate(chosen_rows))
   every, names = candidate_lists.renumbered(parts)
   chosen = np.array(taken, np.int64).reshape(len(lines), len(parts))
   starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
@@ -377,8 +379,8 @@ def _combine(
     derivations=[
       tuple(
         text
-        for own, k in zip(derivations, ranks, strict=True)
-        for text in own[k]
+        for texts, k in zip(derivations, ranks, strict=True)
+        for text in texts[k]
       )
       for ranks in taken
     ],

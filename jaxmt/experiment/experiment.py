@@ -331,8 +331,8 @@ def run(run: Run, config: ExperimentConfig) -> str:
     links=links,
   )
   decoded: dict[str, Artefact[Any]] = {
-    **{name: own.decode for name, own in built.items()},
-    **{name: own.decode for name, own in trees.items()},
+    **{name: artefacts.decode for name, artefacts in built.items()},
+    **{name: artefacts.decode for name, artefacts in trees.items()},
   }
   translations = {name: decoded[name] for name in config.systems}
   scores = {
@@ -425,13 +425,13 @@ def _inspection(
   if not built:
     return None
   inputs = {name: one for name, one in shared.items() if one is not None}
-  for name, own in built.items():
-    inputs[f"tuned-{name}"] = own.tune
-    inputs[f"decode-{name}"] = own.decode
-    if own.theta is not None:
-      inputs[f"theta-{name}"] = own.theta
-    if own.learned is not None:
-      inputs[f"learned-{name}"] = own.learned
+  for name, artefacts in built.items():
+    inputs[f"tuned-{name}"] = artefacts.tune
+    inputs[f"decode-{name}"] = artefacts.decode
+    if artefacts.theta is not None:
+      inputs[f"theta-{name}"] = artefacts.theta
+    if artefacts.learned is not None:
+      inputs[f"learned-{name}"] = artefacts.learned
   return run.stage(
     "inspect",
     inspect_stage.inspect,
@@ -538,8 +538,8 @@ def _trees(
   **shared: Artefact,
 ) -> TreeArtefacts:
   """Parses, extracts phrase dependencies, learns weights and translates."""
-  own = config.trees
-  treebanks = tree_parsing.input_paths(own.parse)
+  trees_config = config.trees
+  treebanks = tree_parsing.input_paths(trees_config.parse)
   parsers = {
     side: run.stage(
       f"{side}-parser",
@@ -548,30 +548,30 @@ def _trees(
       resumable=False,
       **_given(bank=treebanks.get(side)),
     )
-    for side, how in tree_parsing.learning(own.parse).items()
+    for side, how in tree_parsing.learning(trees_config.parse).items()
   }
   parsed = run.stage(
     "parse",
     tree_parsing.parse,
-    config=own.parse,
+    config=trees_config.parse,
     resumable=False,
     corpus=shared["corpus"],
     **parsers,
-    **_given(**tree_parsing.tree_paths(own.parse)),
+    **_given(**tree_parsing.tree_paths(trees_config.parse)),
   )
   known = {}
-  if own.parse.target != tree_parsing.NONE:
+  if trees_config.parse.target != tree_parsing.NONE:
     known["dependencies"] = run.stage(
       "dependencies",
       tree_parsing.extract,
-      config=tree_parsing.ExtractionConfig(length=own.length),
+      config=tree_parsing.ExtractionConfig(length=trees_config.length),
       corpus=shared["corpus"],
       grammar=shared["grammar"],
       links=links,
       parsed=parsed,
     )
   settings = tree_stages.TreeTuningConfig(
-    trees=own,
+    trees=trees_config,
     search=config.search,
     metric=config.tune.metric,
     seed=config.seed,

@@ -83,8 +83,8 @@ def results(outcome: Outcome) -> dict[str, Any]:
     "corpus": outcome.described.value.rows,
     "test_references": _digest(outcome.corpus.value.test_references),
     "curves": {
-      name: [[row["round"], row["score"]] for row in own.value.history]
-      for name, own in outcome.tuned.items()
+      name: [[row["round"], row["score"]] for row in system.value.history]
+      for name, system in outcome.tuned.items()
     },
     "measures": _all_measures(outcome),
   }
@@ -97,39 +97,41 @@ def _digest(references: Sequence[Sequence[str]]) -> str:
 
 
 def _scores(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
-  found: dict[str, dict[str, float]] = {}
+  scores: dict[str, dict[str, float]] = {}
   for row in outcome.scores[part].value.rows:
-    found.setdefault(row["system"], {})[row["metric"]] = row["score"]
-  return found
+    scores.setdefault(row["system"], {})[row["metric"]] = row["score"]
+  return scores
 
 
 def _p_values(outcome: Outcome) -> dict[str, dict[str, float]]:
   """On test, against the baseline."""
-  found: dict[str, dict[str, float]] = {}
+  p_values: dict[str, dict[str, float]] = {}
   for row in outcome.scores["test"].value.rows:
     if "p_value" in row:
-      found.setdefault(row["system"], {})[row["metric"]] = row["p_value"]
-  return found
+      p_values.setdefault(row["system"], {})[row["metric"]] = row["p_value"]
+  return p_values
 
 
 def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
   """What was measured of each system; of the first, extraction, too."""
-  found = {name: _measures(own) for name, own in outcome.systems.items()}
-  for name, own in outcome.trees.items():
-    stages = own.stages.items()
-    found[name] = {f"{stage}_seconds": one.seconds for stage, one in stages}
-    found[name]["seconds"] = round(sum(found[name].values()), 3)
-  if outcome.grammar and outcome.grammar.seconds and found:
+  measures = {
+    name: _measures(system) for name, system in outcome.systems.items()
+  }
+  for name, system in outcome.trees.items():
+    stages = system.stages.items()
+    measures[name] = {f"{stage}_seconds": one.seconds for stage, one in stages}
+    measures[name]["seconds"] = round(sum(measures[name].values()), 3)
+  if outcome.grammar and outcome.grammar.seconds and measures:
     pairs = len(outcome.corpus.value.train_source)
     speed = round(pairs / outcome.grammar.seconds, 3)
-    first = found[next(iter(found))]
+    first = measures[next(iter(measures))]
     first.setdefault("sentences_per_second", speed)
     first["rules"] = outcome.grammar.value.metrics["rules"]
   for part in PARTS:
     for name, values in _lengths(outcome, part).items():
-      if name in found:
-        found[name] |= values
-  return found
+      if name in measures:
+        measures[name] |= values
+  return measures
 
 
 def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
@@ -140,7 +142,7 @@ def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
     BLEU without it in percent.
   """
   scores, order = outcome.scores[part].value, outcome.config.evaluate.order
-  found = {}
+  measures = {}
   for number, name in enumerate(outcome.translations):
     if "bleu" not in scores.statistics:
       break
@@ -148,12 +150,12 @@ def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
     length, reference = sums[order], sums[2 * order]
     penalty = float(bleu.brevity_penalty(np, length, reference))
     value = 100 * float(bleu.score(sums, order=order))
-    found[name] = {
+    measures[name] = {
       f"{part}_length_ratio": round(float(length / max(reference, 1)), 4),
       f"{part}_brevity_penalty": round(penalty, 4),
       f"{part}_precision": round(value / max(penalty, 1e-9), 3),
     }
-  return found
+  return measures
 
 
 def _measures(own: SystemArtefacts) -> dict[str, float]:
@@ -161,23 +163,25 @@ def _measures(own: SystemArtefacts) -> dict[str, float]:
 
   The speed is that of the fastest iteration: others may include compilation.
   """
-  found = {f"{name}_seconds": one.seconds for name, one in own.stages.items()}
-  found["seconds"] = round(sum(found.values()), 3)
+  measures = {
+    f"{name}_seconds": one.seconds for name, one in own.stages.items()
+  }
+  measures["seconds"] = round(sum(measures.values()), 3)
   for name, value in (own.tune.value.metrics or {}).items():
     if name in _TUNING_MEASURES:
-      found[name] = value
+      measures[name] = value
   if own.learned is not None:
     for name, value in own.learned.value.metrics.items():
       if isinstance(value, int | float):
-        found[name] = value
+        measures[name] = value
   speeds = [
     record["sentences_per_second"]
     for record in own.history
     if record.get("sentences_per_second")
   ]
   if speeds:
-    found["sentences_per_second"] = max(speeds)
-  return found
+    measures["sentences_per_second"] = max(speeds)
+  return measures
 
 
 def comparison(outcome: Outcome) -> list[dict[str, Any]]:
@@ -191,16 +195,16 @@ def comparison(outcome: Outcome) -> list[dict[str, Any]]:
   measures = _all_measures(outcome)
   for row in outcome.scores["test"].value.rows:
     name = row["system"]
-    own = rows.setdefault(
+    line = rows.setdefault(
       name,
       {"system": name, f"tune {metrics[0]}": f"{tuned[name][metrics[0]]:.2f}"},
     )
     mark = "*" if row.get("p_value", 1.0) < 0.05 else ""
-    own[row["metric"]] = f"{row['score']:.2f}{mark}"
+    line[row["metric"]] = f"{row['score']:.2f}{mark}"
     if row["metric"] == metrics[0] and "p_value" in row:
-      own["p"] = f"{row['p_value']:.4f}"
+      line["p"] = f"{row['p_value']:.4f}"
     if "fallback_mass_share" in measures.get(name, {}):
-      own[layouts.FALLBACK] = layouts.percent(
+      line[layouts.FALLBACK] = layouts.percent(
         measures[name]["fallback_mass_share"]
       )
   first = [*metrics, "p", layouts.FALLBACK]
@@ -230,8 +234,8 @@ def _grammar(outcome: Outcome) -> list[dict[str, Any]]:
 
 def _training(outcome: Outcome) -> list[dict[str, Any]]:
   rows = []
-  for name, own in outcome.systems.items():
-    for record in own.history:
+  for name, system in outcome.systems.items():
+    for record in system.history:
       flat = {k: v for k, v in record.items() if not isinstance(v, dict)}
       rows.append({"system": name, **flat})
   return rows
@@ -249,8 +253,8 @@ def _tuning(outcome: Outcome) -> list[dict[str, Any]]:
       "loss": record.get("loss"),
       "change": record.get("change"),
     }
-    for name, own in outcome.tuned.items()
-    for record in own.value.history
+    for name, system in outcome.tuned.items()
+    for record in system.value.history
   ]
 
 
@@ -278,9 +282,9 @@ def _examples(outcome: Outcome, *, count: int) -> list[dict[str, str]]:
     name: one.value.test_hypothesis
     for name, one in outcome.translations.items()
   }
-  own = [lines[name] for name in outcome.systems]
+  outputs = [lines[name] for name in outcome.systems]
   total = len(outcome.corpus.value.test_source)
-  differ = [n for n in range(total) if len({line[n] for line in own}) > 1]
+  differ = [n for n in range(total) if len({line[n] for line in outputs}) > 1]
   chosen = (differ + [n for n in range(total) if n not in set(differ)])[:count]
   rows = []
   for number in chosen:

@@ -41,8 +41,8 @@ class SystemArtefacts:
   def stages(self) -> dict[str, Artefact]:
     """The artefacts by name, without those that the system lacks."""
     names = [field.name for field in dataclasses.fields(self)]
-    found = {name: getattr(self, name) for name in names}
-    return {name: one for name, one in found.items() if one is not None}
+    artefacts = {name: getattr(self, name) for name in names}
+    return {name: one for name, one in artefacts.items() if one is not None}
 
   @property
   def history(self) -> list[dict[str, Any]]:
@@ -74,8 +74,8 @@ class TreeArtefacts:
   def stages(self) -> dict[str, Artefact]:
     """The artefacts by name, without those that are not there."""
     names = [field.name for field in dataclasses.fields(self)]
-    found = {name: getattr(self, name) for name in names}
-    return {name: one for name, one in found.items() if one is not None}
+    artefacts = {name: getattr(self, name) for name in names}
+    return {name: one for name, one in artefacts.items() if one is not None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,25 +112,25 @@ class Outcome:
   def tuned(self) -> dict[str, Artefact[Tuned]]:
     """The weights of every system, of those with trees, too."""
     every = {**self.systems, **self.trees}
-    return {name: own.tune for name, own in every.items()}
+    return {name: system.tune for name, system in every.items()}
 
   @property
   def system_stages(self) -> dict[str, dict[str, Artefact]]:
     """The artefacts of every system by stage."""
     every = {**self.systems, **self.trees}
-    return {name: own.stages for name, own in every.items()}
+    return {name: system.stages for name, system in every.items()}
 
   @property
   def stages(self) -> dict[str, Artefact]:
     """All artefacts by the name of their stage."""
-    found: dict[str, Artefact | None] = {
+    artefacts: dict[str, Artefact | None] = {
       "corpus": self.corpus,
       "align": self.links,
       "lm": self.lm,
       "grammar": self.grammar,
     }
     for name, stages in self.system_stages.items():
-      found |= {f"{stage}-{name}": one for stage, one in stages.items()}
-    found |= {f"evaluate-{part}": one for part, one in self.scores.items()}
-    found["inspect"] = self.inspection
-    return {name: one for name, one in found.items() if one is not None}
+      artefacts |= {f"{stage}-{name}": one for stage, one in stages.items()}
+    artefacts |= {f"evaluate-{part}": one for part, one in self.scores.items()}
+    artefacts["inspect"] = self.inspection
+    return {name: one for name, one in artefacts.items() if one is not None}

@@ -76,10 +76,12 @@ def _pictures(outcome: Outcome) -> list[str]:
   """Sections with the trees over phrases of the first test sentences."""
   lines = outcome.corpus.value.test_source
   sections = []
-  for name, own in outcome.trees.items():
+  for name, system in outcome.trees.items():
     drawn = [
       html.drawn(phrase_tree_views.view_of(picture, line.split()))
-      for picture, line in zip(own.decode.value.pictures, lines, strict=False)
+      for picture, line in zip(
+        system.decode.value.pictures, lines, strict=False
+      )
       if picture
     ]
     sections.append(page.section(f"Trees over phrases: {name}", *drawn))
@@ -200,8 +202,8 @@ def rank_shares(outcome: Outcome) -> list[dict[str, Any]]:
   In the training search, and in the plain decoder's beams.
   """
   rows = []
-  for system, own in outcome.systems.items():
-    for record in own.history:
+  for system, artefacts in outcome.systems.items():
+    for record in artefacts.history:
       for kind, label in (("ranks", "training"), ("plain_ranks", "decoder")):
         counts = record.get(kind)
         if not counts:

@@ -86,7 +86,7 @@ def options() -> TreeOptions:
     raise InputError("--beam must be at least 1")
   if EDGES.value < 1:
     raise InputError("--edges must be at least 1")
-  found = TreeOptions(
+  tree_options = TreeOptions(
     edges=EDGES.value,
     source_limit=SOURCE_LIMIT.value,
     target_limit=TARGET_LIMIT.value,
@@ -94,10 +94,10 @@ def options() -> TreeOptions:
     unit=UNIT.value,
   )
   try:
-    tree_translator.check(found)
+    tree_translator.check(tree_options)
   except ValueError as error:
     raise InputError(f"--groups: {error}") from error
-  return found
+  return tree_options
 
 
 def with_flags(system: TreeSystem) -> TreeSystem:
@@ -159,14 +159,14 @@ def tasks(lines: Sequence[str], *, size: int) -> Iterator[ParsingTask]:
   with progress.steps(label="lattices", total=len(lines)) as step:
     for first in range(0, max(len(lines), 1), size):
       part = lines[first : first + size]
-      found: list[PhraseLattice | None] = [None] * len(part)
+      lattices: list[PhraseLattice | None] = [None] * len(part)
       for row, one in tree_translator.lattices(
         model, part, options=settings, config=config
       ):
-        found[row] = one
+        lattices[row] = one
         step(1)
       yield ParsingTask(
-        lattices=found,
+        lattices=lattices,
         trees=trees[first : first + size],
         dependencies=dependencies,
         options=settings,

@@ -86,7 +86,7 @@ def load(run: FinishedRun) -> TreeSystem:
   parser = None
   if "source" in tree_parsing.learning(trees.parse):
     parser = run.record("source-parser", LearnedParser).parser
-  found = TreeSystem(
+  system = TreeSystem(
     trees=trees,
     search=run.search,
     corpus=run.record(run.corpus, Corpus),
@@ -99,8 +99,8 @@ def load(run: FinishedRun) -> TreeSystem:
     weights=run.tuned(name).weights,
   )
   if trees.parse.target != tree_parsing.NONE:
-    _check_heads(found, str(run.folders["parse"]))
-  return found
+    _check_heads(system, str(run.folders["parse"]))
+  return system
 
 
 def _check_heads(system: TreeSystem, path: str) -> None:
@@ -204,8 +204,8 @@ def translate(
     if len(source_trees) != len(lines):
       raise InputError(f"{len(source_trees)} trees for {len(lines)} lines")
     given = [
-      None if own is None else configurations.source_tree(_tree(own, line))
-      for own, line in zip(source_trees, lines, strict=True)
+      None if tree is None else configurations.source_tree(_tree(tree, line))
+      for tree, line in zip(source_trees, lines, strict=True)
     ]
   out: list[PhraseTree | None] = []
   for task in tasks(system, lines, source_trees=given):

@@ -193,9 +193,9 @@ def mutual_information(
     (q - both, (1 - p) * q),
     (1 - p - q + both, (1 - p) * (1 - q)),
   ):
-    there = (cell > 0) & (expected > 0)
-    ratio = np.divide(cell, expected, out=np.ones(len(cell)), where=there)
-    total += np.where(there, cell * np.log(ratio), 0.0)
+    is_positive = (cell > 0) & (expected > 0)
+    ratio = np.divide(cell, expected, out=np.ones(len(cell)), where=is_positive)
+    total += np.where(is_positive, cell * np.log(ratio), 0.0)
   return np.where(both > p * q, total, 0.0)
 
 
@@ -228,11 +228,11 @@ def _ordered_pairs(flat, offsets, size):
         keys[end] = np.int64(flat[before]) * size + flat[place]
         end += 1
     # Each pair once.
-    own = np.sort(keys[start:end])
+    members = np.sort(keys[start:end])
     end = start
-    for item in range(len(own)):
-      if item == 0 or own[item] != own[item - 1]:
-        keys[end] = own[item]
+    for item in range(len(members)):
+      if item == 0 or members[item] != members[item - 1]:
+        keys[end] = members[item]
         end += 1
   return keys[:end]
 
@@ -270,10 +270,10 @@ def make_table(names: tuple[str, ...]) -> EventTable:
   ends = []
   for place, name in enumerate(names):
     kind, words = _parsed(name)
-    own = [numbers.setdefault(word, len(numbers) + 1) for word in words]
-    keys[place] = event_key(kind, *own, *([0] * (_LONGEST - len(own))))
+    ids = [numbers.setdefault(word, len(numbers) + 1) for word in words]
+    keys[place] = event_key(kind, *ids, *([0] * (_LONGEST - len(ids))))
     if kind == _TRIGGER:
-      ends.append(own[1])
+      ends.append(ids[1])
   if len(numbers) >= 1 << _BITS:
     raise InputError(f"{len(numbers):,} words in events are too many")
   if len(np.unique(keys)) < len(keys):

@@ -164,16 +164,16 @@ def side_ids(model: SimilarityModel, table: RuleTable, place: int) -> Ragged:
 
 def similarities(model: SimilarityModel, table: RuleTable) -> np.ndarray:
   """Returns the two cosines of all rules of a table, float32 `[R, 2]`."""
-  found = []
+  side_vectors = []
   for place in range(2):
     rows = side_ids(model, table, place)
     group, first = packed_rules.group(rows)  # each phrase is folded once
     vectors, images = _fold(model, place, ragged.select(rows, first))
-    found.append((vectors, images, group))
+    side_vectors.append((vectors, images, group))
   out = np.zeros((len(table), 2), np.float32)
   for place in range(2):
-    images, group = found[place][1:]
-    vectors, _, other = found[1 - place]
+    images, group = side_vectors[place][1:]
+    vectors, _, other = side_vectors[1 - place]
     for start in range(0, len(table), 1 << 16):
       part = slice(start, start + (1 << 16))
       cosines = (images[group[part]] * vectors[other[part]]).sum(-1)

@@ -84,16 +84,18 @@ class RecursiveModel:
     self, table: RuleTable, lm: Tables, reordering: ReorderingModel | None
   ) -> tuple[StatefulFeature, Any]:
     """Returns the feature with its parameters, as `make_model` takes them."""
-    own = LanguageModelFeature(columns=language_model.state_columns(lm.order))
+    language_feature = LanguageModelFeature(
+      columns=language_model.state_columns(lm.order)
+    )
     order = None
     if reordering is not None:
       order = MaxEntReordering(sizes=reordering.sizes, bits=reordering.bits)
     size, inputs = len(self.output), len(self.scale)
     feature = RecursiveScore(
-      columns=own.columns + maxent_reordering.ENDS + size + inputs,
+      columns=language_feature.columns + maxent_reordering.ENDS + size + inputs,
       size=size,
       inputs=inputs,
-      lm=own,
+      lm=language_feature,
       order=order,
     )
     columns = tuple(table.feature_names.index(name) for name in self.names)
@@ -236,7 +238,7 @@ class RecursiveScore(StatefulFeature):
 
   def apply(self, parameters, rule, tails) -> tuple[jax.Array, Values]:
     """Returns the states, and by how much v_s . s grows."""
-    kind, leaf, ends, orders, own = rule
+    kind, leaf, ends, orders, inputs = rule
     one, two = tails[..., 0, :], tails[..., 1, :]
     swap = (kind == INVERTED)[..., None]
     left, right = (
@@ -255,7 +257,7 @@ class RecursiveScore(StatefulFeature):
       )
     real = lambda part: lax.bitcast_convert_type(part, jnp.float32)
     bits = lambda part: lax.bitcast_convert_type(part, jnp.int32)
-    x = real(left[3]) + real(right[3]) + own
+    x = real(left[3]) + real(right[3]) + inputs
     gains = jnp.stack([lm_gain, order_gain], -1) / parameters["scale"][-2:]
     x = x.at[..., -2:].add(gains)
     s = recursive_recurrent.join(

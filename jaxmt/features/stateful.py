@@ -324,7 +324,7 @@ class LabelMatch(SiteFeature):
     """Returns `(1, 0)` for a match, `(0, 1)` for another label."""
     del parameters
     _, site = rule
-    wanted = site[..., part]
-    same = tail[..., 0] == wanted
-    count = lambda flags: (flags & (wanted >= 0)).astype(jnp.float32)
+    site_label = site[..., part]
+    same = tail[..., 0] == site_label
+    count = lambda flags: (flags & (site_label >= 0)).astype(jnp.float32)
     return count(same), count(~same)

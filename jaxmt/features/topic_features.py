@@ -136,14 +136,17 @@ class TopicModel:
     ids, counts = ids[content], counts[content]
     if not len(ids):
       return np.zeros(len(self.bias), np.float32)
-    near = np.zeros(len(self.index))
+    similarity = np.zeros(len(self.index))
     offsets, documents, weights = self._by_word
     for word, count in zip(ids.tolist(), counts.tolist(), strict=True):
       part = slice(offsets[word], offsets[word + 1])
-      near[documents[part]] += count * self.index.idf[word] * weights[part]
-    near = np.round(near, 5)  # as in training, whatever the order of sums
-    best = np.argsort(-near, kind="stable")[: self.count]
-    best = best[near[best] > 0]
+      similarity[documents[part]] += (
+        count * self.index.idf[word] * weights[part]
+      )
+    # Rounded as in training, so that the order of sums does not matter.
+    similarity = np.round(similarity, 5)
+    best = np.argsort(-similarity, kind="stable")[: self.count]
+    best = best[similarity[best] > 0]
     if not len(best):
       return np.zeros(len(self.bias), np.float32)
     if len(self.mixtures):
@@ -167,8 +170,8 @@ class TopicModel:
     vector = self.sentence_vector(sentence)
     vector = vector / max(float(np.sqrt((vector**2).sum())), 1e-30)
     for column, side in enumerate((self.source, self.target)):
-      near = np.clip(side[rows] @ vector, FLOOR, 1.0)
-      out[known, column] = np.log(near)
+      similarity = np.clip(side[rows] @ vector, FLOOR, 1.0)
+      out[known, column] = np.log(similarity)
     out[known, 2:] = self._entropies[rows]
     return out
 

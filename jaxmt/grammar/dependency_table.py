@@ -92,8 +92,8 @@ def load(path: str) -> DependencyTable:
   if folder.meta.get("format") != FORMAT:
     raise InputError("no table of phrase dependencies", path=path)
   if folder.meta.get("version") != VERSION:
-    found = folder.meta.get("version")
-    raise InputError(f"version {found}, not {VERSION}", path=path)
+    version = folder.meta.get("version")
+    raise InputError(f"version {version}, not {VERSION}", path=path)
   keys, values, sizes = map(folder.array, ("keys", "values", "sizes"))
   fits = (
     keys.dtype == np.uint64

@@ -28,12 +28,12 @@ def chart_view(
     pruned: how many candidates that fell out.
   """
   matches, beams = result.matches, result.beams
-  own = np.flatnonzero(matches.sentence == place)
-  own = own[matches.category[own] != GOAL]
-  spelling = _Spelling(model, result, own)
+  own_cells = np.flatnonzero(matches.sentence == place)
+  own_cells = own_cells[matches.category[own_cells] != GOAL]
+  spelling = _Spelling(model, result, own_cells)
   candidates = beams.candidates
   cells = []
-  for item in own.tolist():
+  for item in own_cells.tolist():
     row = int(matches.place[item])
     score = beams.score[row]
     fill = int(np.sum(score > POSSIBLE))

@@ -53,7 +53,7 @@ class ComparedModels:
   def weights(self) -> np.ndarray:
     """The weights of each, float64 `[M, F]`."""
     names = self.models[0].feature_names
-    rows = [[own.weights.get(n, 0.0) for n in names] for own in self.models]
+    rows = [[model.weights.get(n, 0.0) for n in names] for model in self.models]
     return np.array(rows)
 
 
@@ -81,10 +81,10 @@ class RuleBook:
     """
     rules = np.array(list(self._numbers), np.int64)
     values = [static_values(model, rules) for model in compared.models]
-    systems = [_sparse(own) for own in values]
+    systems = [_sparse(system) for system in values]
     out = []
     for place, rule in enumerate(rules.tolist()):
-      view = _rule_view(compared, rule, [own[place] for own in systems])
+      view = _rule_view(compared, rule, [system[place] for system in systems])
       if uses and rule < len(compared.models[0].table):
         rows = [uses[name][rule] for name in compared.names]
         known = [None if np.isnan(row).any() else tuple(row) for row in rows]

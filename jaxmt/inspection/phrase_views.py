@@ -176,13 +176,13 @@ def lattice_view(
     best[key] = max(best.get(key, -np.inf), float(values[edge]))
   top = max(best.values(), default=0.0)
   chosen = sorted(best, key=lambda key: (-best[key], key))
-  found = result.best()
-  used = slice(*found.offsets[place : place + 2].tolist())
+  derivations = result.best()
+  used = slice(*derivations.offsets[place : place + 2].tolist())
   path = set(
     zip(
-      found.begin[used].tolist(),
-      found.end[used].tolist(),
-      found.rule[used].tolist(),
+      derivations.begin[used].tolist(),
+      derivations.end[used].tolist(),
+      derivations.rule[used].tolist(),
       strict=True,
     )
   )
@@ -259,8 +259,8 @@ def ranks_in(
         rank[node] = 1 + int(np.sum(scores_of_stack > score + tolerance))
         competing[node] = len(scores_of_stack)
         gap[node] = scores_of_stack.max() - score
-  found = (rank <= competing) & (gap >= -tolerance)
-  return Ranks(rank=rank, competing=competing, gap=gap, found=found)
+  reached = (rank <= competing) & (gap >= -tolerance)
+  return Ranks(rank=rank, competing=competing, gap=gap, found=reached)
 
 
 def stack_fills(result: PhraseResult, rows: np.ndarray) -> np.ndarray:

@@ -39,8 +39,8 @@ def rank_rows(
   out = []
   for name in searched.compared.names:
     ranks = searched.ranks(name, good)
-    kept = ranks.found
-    lost = np.bincount(row, ~kept, minlength=len(lengths)) > 0
+    reached = ranks.found
+    lost = np.bincount(row, ~reached, minlength=len(lengths)) > 0
     worst = []
     for sentence in np.flatnonzero(have).tolist():
       nodes = slice(*good.offsets[sentence : sentence + 2].tolist())
@@ -53,11 +53,11 @@ def rank_rows(
         "sample": int(inside.sum()),
         "with a good derivation": int(have.sum()),
         "kept whole by the beam": int((have & ~lost).sum()),
-        "parts lost %": _percent((~kept)[some]),
-        "mean rank of parts kept": _mean(ranks.rank[some & kept]),
+        "parts lost %": _percent((~reached)[some]),
+        "mean rank of parts kept": _mean(ranks.rank[some & reached]),
         "figure": {
-          "ranks": ranks.rank[some & kept].tolist(),
-          "lost": words[some & ~kept].tolist(),
+          "ranks": ranks.rank[some & reached].tolist(),
+          "lost": words[some & ~reached].tolist(),
           "violations": worst,
           "fill": beam_fill(searched.batches[name], np.flatnonzero(inside)),
         },

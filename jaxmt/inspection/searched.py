@@ -135,7 +135,7 @@ def _batch(
     nbest.ListSettings(size=size, unique=True),
     rows=places,
   )
-  found = translation_forest.kbest(
+  derived = translation_forest.kbest(
     model, result.source, grown, size=size, unique=True
   )
   known = [[references[row]] for row in result.rows.tolist()]
@@ -143,7 +143,7 @@ def _batch(
     result=result,
     forest=grown,
     lists=lists,
-    derivations=translation_forest.derivations(grown, found),
+    derivations=translation_forest.derivations(grown, derived),
     costs=costs(lists, known),
   )
 

@@ -34,10 +34,10 @@ def rule_uses(
     table, vocabulary.encode(table.source_words, lines)
   )
   out = {}
-  for name, own in counts.items():
-    own = np.where(groups.member, own, 0.0)
-    mass = np.bincount(groups.source, own, minlength=groups.sizes[1])
-    both = np.stack([own, mass[groups.source]], axis=1)
+  for name, member_counts in counts.items():
+    member_counts = np.where(groups.member, member_counts, 0.0)
+    mass = np.bincount(groups.source, member_counts, minlength=groups.sizes[1])
+    both = np.stack([member_counts, mass[groups.source]], axis=1)
     out[name] = np.where(groups.member[:, None], both, np.nan)[usable]
   return out
 
@@ -72,8 +72,10 @@ def pairs(
     if used:
       chosen |= set.union(*used) - set.intersection(*used)
   index = PairIndex(source[:limit], target[:limit])
-  found = ((rule, index.find(rules[rule], number)) for rule in sorted(chosen))
-  return [[rule, rows] for rule, rows in found if rows]
+  rule_rows = (
+    (rule, index.find(rules[rule], number)) for rule in sorted(chosen)
+  )
+  return [[rule, rows] for rule, rows in rule_rows if rows]
 
 
 class PairIndex:

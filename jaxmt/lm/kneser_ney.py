@@ -83,17 +83,17 @@ def estimate(
     shifted, types=len(words) + SPECIALS, order=config.order
   )
   adjusted = _adjusted_counts(levels)
-  kept = [
+  keep = [
     level.count > threshold
     for level, threshold in zip(levels, thresholds, strict=True)
   ]
-  kept[0][:SPECIALS] = True
+  keep[0][:SPECIALS] = True
   discounts = [
     _discounts(_count_of_counts(levels, adjusted, k), k + 1, config.fallback)
     for k in range(config.order)
   ]
   return _interpolate(
-    levels, adjusted, kept, discounts, words=(*specials, *words)
+    levels, adjusted, keep, discounts, words=(*specials, *words)
   )
 
 

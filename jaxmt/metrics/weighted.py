@@ -59,11 +59,13 @@ def make_metric(name: str, parts: Parts) -> base.Metric:
   def statistics(
     prepared: tuple[Any, ...], hypotheses: Ragged, sentence: np.ndarray, **how
   ) -> np.ndarray:
-    found = [
-      metric.statistics(own, own_tokens(metric, hypotheses), sentence, **how)
-      for (_, metric), own in zip(parts, prepared, strict=True)
+    parts_statistics = [
+      metric.statistics(
+        encoded, own_tokens(metric, hypotheses), sentence, **how
+      )
+      for (_, metric), encoded in zip(parts, prepared, strict=True)
     ]
-    return np.concatenate(found, axis=1).astype(np.float64)
+    return np.concatenate(parts_statistics, axis=1).astype(np.float64)
 
   return base.Metric(
     name=name,

@@ -249,13 +249,13 @@ class BilingualLoss:
     del constants, key
     total = jnp.zeros(())
     for side, encoder in zip(SIDES, self.encoders, strict=True):
-      own, ids = parameters[side], rows[side]
+      side_parameters, ids = parameters[side], rows[side]
       weight = jnp.float32(len(ids))
-      outputs: Any = encoder.apply(own, ids)
+      outputs: Any = encoder.apply(side_parameters, ids)
       _, rebuild, image = outputs
       margin = margin_error(image, rows[f"{side}_fixed"], rows[f"{side}_wrong"])
       errors = self.alpha * rebuild + (1 - self.alpha) * margin
-      total += errors.sum() + _pull(own, ids, weight, self.pulls)
+      total += errors.sum() + _pull(side_parameters, ids, weight, self.pulls)
     return total, jnp.float32(len(rows[SIDES[0]]))
 
 
@@ -294,8 +294,8 @@ def encode(
     # Two sizes of batches, so that little is compiled.
     size = 256 if len(part) <= 256 else _CHUNK
     padded = np.pad(part, ((0, size - len(part)), (0, 0)))
-    found = _apply(encoder, parameters, padded)
-    parts.append([np.asarray(one)[: len(part)] for one in found])
+    encoded = _apply(encoder, parameters, padded)
+    parts.append([np.asarray(one)[: len(part)] for one in encoded])
   vectors, errors, images = (
     np.concatenate(c) for c in zip(*parts, strict=True)
   )

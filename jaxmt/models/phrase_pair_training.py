@@ -123,7 +123,7 @@ def train(
   if not len(pairs[0]):
     raise InputError("no phrase pair to learn from")
   modules = encoders(words, options)
-  held = np.arange(len(pairs[0])) % _HELD_OUT == _HELD_OUT - 1
+  held_out = np.arange(len(pairs[0])) % _HELD_OUT == _HELD_OUT - 1
   learned: dict[str, Any] = {}
   for place, side in enumerate(SIDES):
     key = jax.random.fold_in(jax.random.key(options.tune.seed), place)
@@ -132,7 +132,7 @@ def train(
     if given is not None:
       layers = learned[side]["params"] | {"vectors": jax.numpy.asarray(given)}
       learned[side] = {"params": layers}
-    phrases = np.unique(pairs[place][~held], axis=0)
+    phrases = np.unique(pairs[place][~held_out], axis=0)
     for epoch in fitting.fit(
       phrase_autoencoder.RebuildingLoss(modules[place], options.pulls),
       learned[side],
@@ -147,8 +147,8 @@ def train(
       )
   yield from _rounds(
     learned,
-    tuple(side[~held] for side in pairs),
-    tuple(side[held] for side in pairs),
+    tuple(side[~held_out] for side in pairs),
+    tuple(side[held_out] for side in pairs),
     modules,
     options,
     mesh=mesh,
@@ -214,10 +214,12 @@ def _fixed_vectors(pairs, modules, options) -> Callable:
     data = dict(zip(SIDES, pairs, strict=True))
     for place, side in enumerate(SIDES):
       other = SIDES[1 - place]
-      module, own = modules[1 - place], parameters[other]
+      module, side_parameters = modules[1 - place], parameters[other]
       wrong = phrase_autoencoder.wrong_phrases(data[other], module.words, rng)
       for name, ids in (("fixed", data[other]), ("wrong", wrong)):
-        data[f"{side}_{name}"] = phrase_autoencoder.encode(module, own, ids)[0]
+        data[f"{side}_{name}"] = phrase_autoencoder.encode(
+          module, side_parameters, ids
+        )[0]
     return data
 
   return refresh
@@ -229,7 +231,7 @@ def joint_error(modules, parameters, pairs, options) -> float:
   Wrong phrases are the same in every call.
   """
   rng = np.random.default_rng([options.tune.seed, 13])
-  found = [
+  encoded = [
     phrase_autoencoder.encode(module, parameters[side], ids)
     for module, side, ids in zip(modules, SIDES, pairs, strict=True)
   ]
@@ -239,9 +241,9 @@ def joint_error(modules, parameters, pairs, options) -> float:
     module, ids = modules[1 - place], pairs[1 - place]
     wrong = phrase_autoencoder.wrong_phrases(ids, module.words, rng)
     bad = phrase_autoencoder.encode(module, parameters[other], wrong)[0]
-    _, rebuild, image = found[place]
+    _, rebuild, image = encoded[place]
     margin = phrase_autoencoder.margin_error(
-      *map(jax.numpy.asarray, (image, found[1 - place][0], bad))
+      *map(jax.numpy.asarray, (image, encoded[1 - place][0], bad))
     )
     both = options.alpha * rebuild + (1 - options.alpha) * np.asarray(margin)
     total += float(both.mean(dtype=np.float64))
@@ -258,13 +260,13 @@ def rank_held_out(modules, parameters, pairs, seed: int) -> float:
     return 0.0
   rng = np.random.default_rng([seed, 17])
   other = (np.arange(size) + rng.integers(1, size, size)) % size
-  found = [
+  encoded = [
     phrase_autoencoder.encode(module, parameters[side], ids)
     for module, side, ids in zip(modules, SIDES, pairs, strict=True)
   ]
   wins = []
   for place in range(2):
-    image, vectors = found[place][2], found[1 - place][0]
+    image, vectors = encoded[place][2], encoded[1 - place][0]
     good = ((image - vectors) ** 2).sum(-1)
     bad = ((image - vectors[other]) ** 2).sum(-1)
     differs = (pairs[1 - place] != pairs[1 - place][other]).any(-1)

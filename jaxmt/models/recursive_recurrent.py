@@ -56,11 +56,14 @@ class RecursiveNet(nn.Module):
 
   def setup(self):
     """Makes the parameters."""
-    start, near = nn.initializers.lecun_normal(), nn.initializers.normal(0.1)
+    start, small_normal = (
+      nn.initializers.lecun_normal(),
+      nn.initializers.normal(0.1),
+    )
     rows = 2 * (self.inputs + self.size)
-    self.leaves = self.param("leaves", near, (self.pairs, self.size))
+    self.leaves = self.param("leaves", small_normal, (self.pairs, self.size))
     self.encoder = self.param("encoder", start, (rows, self.size))
-    self.output = self.param("output", near, (self.size,))
+    self.output = self.param("output", small_normal, (self.size,))
 
   def __call__(self, pair: Array, parts: Array, x: Array, *, height: int):
     """Returns v_s . s of all nodes, `[N]`.

@@ -179,7 +179,7 @@ def sentence_shares(near: np.ndarray, shares: np.ndarray) -> np.ndarray:
     near: documents, -1 for none, int32 `[S, N]`.
     shares: of the documents, `[M, L]`.
   """
-  there = near >= 0
-  chosen = np.where(there[..., None], shares[np.maximum(near, 0)], 0.0)
-  counts = np.maximum(there.sum(1, keepdims=True), 1)
+  is_document = near >= 0
+  chosen = np.where(is_document[..., None], shares[np.maximum(near, 0)], 0.0)
+  counts = np.maximum(is_document.sum(1, keepdims=True), 1)
   return (chosen.sum(1) / counts).astype(np.float32)

@@ -194,11 +194,11 @@ def retrieve(
   for low in range(0, len(lines), _QUERIES):
     queries = word_counts(index.words, lines[low : low + _QUERIES])
     queries.data *= index.idf[queries.indices]
-    near = np.round(np.asarray((queries @ transposed).todense()), 5)
-    best = np.argsort(-near, axis=1, kind="stable")[:, :count]
-    found = np.take_along_axis(near, best, 1) > 0
-    out[low : low + len(near), : best.shape[1]] = np.where(
-      found, best, NO_DOCUMENT
+    similarity = np.round(np.asarray((queries @ transposed).todense()), 5)
+    best = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
+    is_similar = np.take_along_axis(similarity, best, 1) > 0
+    out[low : low + len(similarity), : best.shape[1]] = np.where(
+      is_similar, best, NO_DOCUMENT
     )
   return out
 
@@ -369,7 +369,7 @@ def train_encoders(
     InputError: for bad settings, or if no sentence has a document.
   """
   check_options(options)
-  near = [
+  neighbours = [
     retrieve(index, lines, options.documents)
     for index, lines in zip(indices, bitext, strict=True)
   ]
@@ -381,7 +381,7 @@ def train_encoders(
     module = TopicEncoder(words=binary.shape[1], size=options.size)
     key = jax.random.fold_in(jax.random.key(options.fit.seed), place)
     start = module.init(key, jnp.zeros((1, binary.shape[1])))
-    rows = near[place][(near[place] >= 0).any(1)]
+    rows = neighbours[place][(neighbours[place] >= 0).any(1)]
     if not len(rows):
       raise InputError(f"no document shares a word with a {side} sentence")
     for epoch in fitting.fit(
@@ -399,11 +399,11 @@ def train_encoders(
     modules.append(module)
     constants |= {
       f"{side}_binary": binary,
-      f"{side}_near": jnp.asarray(near[place]),
+      f"{side}_near": jnp.asarray(neighbours[place]),
     }
   negatives = draw_negatives(bitext[1], indices[1].words, options)
   useful = (negatives >= 0).any(1)
-  useful &= (near[0] >= 0).any(1) & (near[1] >= 0).any(1)
+  useful &= (neighbours[0] >= 0).any(1) & (neighbours[1] >= 0).any(1)
   if options.tune_epochs and useful.any():
     rows = {
       "pair": np.flatnonzero(useful).astype(np.int32),
@@ -435,7 +435,7 @@ def train_encoders(
         np.asarray(layers[1]["kernel"]),
       ),
       biases=(np.asarray(layers[0]["bias"]), np.asarray(layers[1]["bias"])),
-      near=(near[0], near[1]),
+      near=(neighbours[0], neighbours[1]),
       history=history,
     ),
   )
@@ -454,14 +454,16 @@ def encode_documents(
     weight: of the encoder, `[V, L]`.
     bias: of the encoder, `[L]`.
   """
-  found = near >= 0
-  row = np.repeat(np.arange(len(near)), found.sum(1))
+  is_document = near >= 0
+  row = np.repeat(np.arange(len(near)), is_document.sum(1))
   ones = np.ones(len(row), np.float32)
   shape = (len(near), len(index))
-  chosen = sparse.csr_matrix((ones, (row, near[found])), shape=shape)
+  chosen = sparse.csr_matrix((ones, (row, near[is_document])), shape=shape)
   members = index.matrix
   members.data = np.ones_like(members.data)
   words = chosen @ members
   words.data = np.ones_like(words.data)
   vectors = np.maximum(words @ weight + bias, 0.0)
-  return np.where(found.any(1, keepdims=True), vectors, 0.0).astype(np.float32)
+  return np.where(is_document.any(1, keepdims=True), vectors, 0.0).astype(
+    np.float32
+  )

@@ -150,11 +150,11 @@ def check(layout: Mapping[str, Any], entries: Sequence[str], path: str) -> None:
   if kind not in ("rows", "grid"):
     return
   # Labels, entry and system; or a label and the cells.
-  wanted = len(titles) + (2 if kind == "rows" else 1)
+  parts = len(titles) + (2 if kind == "rows" else 1)
   for number, row in enumerate(layout["rows"], start=1):
-    if len(row) != wanted:
+    if len(row) != parts:
       raise InputError(
-        f"LAYOUT row {number} has {len(row)} parts, not {wanted}", path=path
+        f"LAYOUT row {number} has {len(row)} parts, not {parts}", path=path
       )
 
 
@@ -162,19 +162,19 @@ def places(layout: Mapping[str, Any]) -> list[tuple[str, str]]:
   """Returns every (entry, system) a layout shows, in order."""
   kind = layout["kind"]
   if kind == "rows":
-    found = [row[-2:] for row in layout["rows"]]
+    cells = [row[-2:] for row in layout["rows"]]
   elif kind == "grid":
-    found = [cell for row in layout["rows"] for cell in row[1:]]
+    cells = [cell for row in layout["rows"] for cell in row[1:]]
   elif kind == "metrics":
-    found = [line[-2:] for pair in layout["pairs"] for line in pair]
+    cells = [line[-2:] for pair in layout["pairs"] for line in pair]
   else:
-    found = [
+    cells = [
       point[-2:]
       for panel in layout["panels"]
       for points in panel["series"].values()
       for point in points
     ]
-  return [(entry, system) for entry, system in found]
+  return [(entry, system) for entry, system in cells]
 
 
 def rows(
@@ -238,20 +238,20 @@ def _line(layout, row, find, metric) -> tuple[dict[str, Any], float | None]:
   """A line without its corrected p-value, and its p-value if it is shown."""
   *labels, entry, system = row
   out: dict[str, Any] = dict(zip(layout["headings"], labels, strict=True))
-  found = {part: find(entry, system, part, metric) for part in PARTS}
-  for part, summary in found.items():
+  summaries = {part: find(entry, system, part, metric) for part in PARTS}
+  for part, summary in summaries.items():
     out[part] = _shown(summary)
-  own, p_value = found["test"], None
+  test, p_value = summaries["test"], None
   if layout.get("gain"):
-    p_value = None if own is None else own.p_value
-    out["gain on test"] = _signed(None if own is None else own.gain)
+    p_value = None if test is None else test.p_value
+    out["gain on test"] = _signed(None if test is None else test.gain)
     out["p"] = "" if p_value is None else f"{p_value:.4f}"
     out["p (Holm)"] = ""
   for heading, name in layout.get("measures", {}).items():
-    value = None if own is None else own.measures.get(name)
+    value = None if test is None else test.measures.get(name)
     out[heading] = "" if value is None else f"{value:,.10g}"
-  if own is not None and own.fallback is not None:
-    out[FALLBACK] = percent(own.fallback)
+  if test is not None and test.fallback is not None:
+    out[FALLBACK] = percent(test.fallback)
   return out, p_value
 
 
@@ -288,10 +288,10 @@ def curves(panel: Mapping[str, Any], look: Callable[[str, str, str], Any]):
   """
   out = {}
   for name, points in panel["series"].items():
-    found = [
+    curve = [
       (x, look(entry, system, panel["y"])) for x, entry, system in points
     ]
-    known = [(x, y) for x, y in found if y is not None]
+    known = [(x, y) for x, y in curve if y is not None]
     if known:
       out[name] = ([x for x, _ in known], [y for _, y in known])
   return out

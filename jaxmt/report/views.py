@@ -81,14 +81,14 @@ class RuleView:
       "s": list(self.source),
       "t": list(self.target),
       "k": self.kind,
-      "v": [pairs(own) for own in self.systems],
+      "v": [pairs(system) for system in self.systems],
     }
     if self.sites:
       out["a"] = list(self.sites)
     if self.count:
       out["c"] = number(self.count, 2)
     if any(self.uses):
-      out["u"] = [own and [number(n, 2) for n in own] for own in self.uses]
+      out["u"] = [uses and [number(n, 2) for n in uses] for uses in self.uses]
     return out
 
 
@@ -112,8 +112,8 @@ class NodeView:
 
   def values(self) -> list[Any]:
     """Returns what the component takes."""
-    own = [self.rule, self.begin, self.end, self.parent]
-    return [*own, pairs(self.added)]
+    place = [self.rule, self.begin, self.end, self.parent]
+    return [*place, pairs(self.added)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

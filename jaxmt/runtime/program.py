@@ -134,11 +134,11 @@ def _reason(error: Exception, argv: Sequence[str]) -> str:
 def _unknown_config_key(error: Exception, argv: Sequence[str]) -> str:
   """Says which `--config.a.b` does not exist, and what does."""
   names = re.findall(r"'(\w+)'", str(error))
-  near = re.search(r'Did you mean "(\w+)"', str(error))
+  suggestion = re.search(r'Did you mean "(\w+)"', str(error))
   name = names[0] if names else str(error)
   given = [a.split("=")[0] for a in argv if re.search(rf"\b{name}\b", a)]
   text = f"unknown config key '{given[0].lstrip('-') if given else name}'"
-  return text + (f"; did you mean '{near[1]}'?" if near else "")
+  return text + (f"; did you mean '{suggestion[1]}'?" if suggestion else "")
 
 
 def _occupy_closed_streams() -> None:

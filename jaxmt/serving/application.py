@@ -167,23 +167,23 @@ class ServerState:
     async def answer(request: Request) -> Response:
       start = progress.clock()
       try:
-        found = await handler(request)
+        response = await handler(request)
       except BadRequest as error:
-        found = _error(str(error), error.status)
+        response = _error(str(error), error.status)
       except Busy as error:
-        found = _error(f"busy: {error}", 503, {"Retry-After": "1"})
+        response = _error(f"busy: {error}", 503, {"Retry-After": "1"})
       except Stopped as error:
-        found = _error(str(error), 503)
+        response = _error(str(error), 503)
       except TimeoutError:
-        found = _error(f"no answer in {self.limits.seconds:g} seconds", 504)
+        response = _error(f"no answer in {self.limits.seconds:g} seconds", 504)
       except HTTPException:
         raise
       except Exception as error:  # the decoder failed; say so, and go on
         progress.say(f"{path}: {type(error).__name__}: {error}")
-        found = _error("internal error", 500)
-      self.answers[path, found.status_code] += 1
+        response = _error("internal error", 500)
+      self.answers[path, response.status_code] += 1
       self.seconds[path] += progress.clock() - start
-      return found
+      return response
 
     return answer
 

@@ -102,9 +102,9 @@ class Batcher:
     with self._ready:
       if self._stopped:
         raise Stopped("the server is stopping")
-      there = sum(len(one.lines) for one in self._jobs)
-      if self._jobs and there + len(job.lines) > self._waiting_lines:
-        raise Busy(f"{there} lines are waiting")
+      waiting_lines = sum(len(one.lines) for one in self._jobs)
+      if self._jobs and waiting_lines + len(job.lines) > self._waiting_lines:
+        raise Busy(f"{waiting_lines} lines are waiting")
       self._jobs.append(job)
       self._ready.notify()
     return job.answer

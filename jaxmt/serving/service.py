@@ -69,16 +69,16 @@ class Service:
       return [self._views(line, size) for line in tokenised]
     out = api.decode(self.model, tokenised, forests=kind == LISTS)
     texts = self._detokenised(out.text)
-    found: list[dict[str, Any]] = [
+    translations: list[dict[str, Any]] = [
       {"text": text, "score": number(score)}
       for text, score in zip(texts, out.scores.tolist(), strict=True)
     ]
     if kind == LISTS:
       lists = api.kbest(out, size).flat
       views = list_views.kbest_views(lists, self.features)
-      for one, view in zip(found, views, strict=True):
+      for one, view in zip(translations, views, strict=True):
         one["nbest"] = view.values()
-    return found
+    return translations
 
   def _tokenised(self, lines: Sequence[str]) -> list[str]:
     if not self.source_language:

@@ -175,7 +175,7 @@ def unbinarize(trees: Trees, *, path: str | None = None) -> Trees:
   number = np.cumsum(keep) - 1
   return tree_columns.assemble(
     labels=[
-      name for name, kept in zip(trees.labels, keep, strict=True) if kept
+      name for name, is_kept in zip(trees.labels, keep, strict=True) if is_kept
     ],
     vocabulary=trees.vocabulary,
     offsets=moved[trees.offsets],

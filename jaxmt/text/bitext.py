@@ -79,7 +79,7 @@ def read_bitext(
       differ; names the file and line.
   """
   source, target = read_parallel([source_path, target_path])
-  kept, report = filter_pairs(
+  pairs, report = filter_pairs(
     word_counts(source),
     word_counts(target),
     max_length=max_length,
@@ -87,9 +87,9 @@ def read_bitext(
     drop_empty=drop_empty,
   )
   return Bitext(
-    source_lines=select_lines(source, kept),
-    target_lines=select_lines(target, kept),
-    kept=kept,
+    source_lines=select_lines(source, pairs),
+    target_lines=select_lines(target, pairs),
+    kept=pairs,
     report=report,
   )
 

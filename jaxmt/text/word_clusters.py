@@ -291,12 +291,12 @@ def read_lines(lines: Sequence[str], *, path: str = "") -> dict[str, str]:
   Raises:
     InputError: naming the first line that is none.
   """
-  found: dict[str, str] = {}
+  clusters: dict[str, str] = {}
   for number, line in enumerate(lines, start=1):
     columns = line.split("\t")
     bits = columns[0]
     if len(columns) not in (2, 3) or not columns[1] or set(bits) - {"0", "1"}:
       cause = "not 'bits TAB word TAB count'"
       raise InputError(cause, path=path or None, line=number)
-    found[columns[1]] = bits
-  return found
+    clusters[columns[1]] = bits
+  return clusters

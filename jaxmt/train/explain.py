@@ -115,8 +115,8 @@ def ranks_in(
           )
           competing[node] = len(scores_of_cell)
           gap[node] = scores_of_cell.max() - scores[node]
-  found = (rank <= competing) & (gap >= -tolerance)
-  return Ranks(rank=rank, competing=competing, gap=gap, found=found)
+  reached = (rank <= competing) & (gap >= -tolerance)
+  return Ranks(rank=rank, competing=competing, gap=gap, found=reached)
 
 
 def cells_by_span(result: Result) -> dict[tuple[int, int, int, int], int]:

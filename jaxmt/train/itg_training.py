@@ -258,8 +258,10 @@ def train_pruner(
   where = {line: row for row, line in enumerate(part.lines.tolist())}
   groups = link_features.batches(evidence, source, target, part.lines)
   for lines, matrices in groups:
-    own = part.take(np.array([where[line] for line in lines.tolist()]))
-    samples = gold_spans.samples(own.possible, np.asarray(matrices.posterior))
+    gold_part = part.take(np.array([where[line] for line in lines.tolist()]))
+    samples = gold_spans.samples(
+      gold_part.possible, np.asarray(matrices.posterior)
+    )
     samples = samples[rng.random(len(samples)) < share]
     rows, golds = pruning.sample_features(matrices, samples, how)
     features.append(rows)
@@ -330,17 +332,19 @@ def choose_threshold(
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   counts = np.zeros((len(_THRESHOLDS), 4))
   for batch in itg_model.forests(aligner, source, target, gold.lines):
-    own = gold.take(np.array([where[line] for line in batch.lines.tolist()]))
+    gold_part = gold.take(
+      np.array([where[line] for line in batch.lines.tolist()])
+    )
     row, flat, mass = itg_model.link_posteriors(batch, aligner)
     keys = (row.astype(np.int64) << 40) + (flat[:, 0].astype(np.int64) << 20)
     keys += flat[:, 1]
-    sure = np.isin(keys, metrics.link_keys(own.sure))
-    possible = np.isin(keys, metrics.link_keys(own.possible))
+    sure = np.isin(keys, metrics.link_keys(gold_part.sure))
+    possible = np.isin(keys, metrics.link_keys(gold_part.possible))
     for place, threshold in enumerate(_THRESHOLDS):
       taken = mass > threshold
       counts[place] += (
         taken.sum(),
-        len(own.sure.flat),
+        len(gold_part.sure.flat),
         sure[taken].sum(),
         possible[taken].sum(),
       )

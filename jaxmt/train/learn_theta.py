@@ -329,8 +329,8 @@ def _with_own(
       shard_store.load(training.store, entry).made for entry in entries
     ]
   return [
-    dataclasses.replace(shard, own=own)
-    for shard, own in zip(training.mine, contributions, strict=True)
+    dataclasses.replace(shard, own=own_counts)
+    for shard, own_counts in zip(training.mine, contributions, strict=True)
   ]
 
 

@@ -197,7 +197,7 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
     np.zeros(len(totals.source)),
     np.zeros(len(totals.target)),
   )
-  gone = np.zeros(len(totals.pair), np.int64)
+  removed = np.zeros(len(totals.pair), np.int64)
   out = np.zeros(len(rules), np.float32)
   place = 0
   for row in range(len(own_offsets) - 1):
@@ -215,8 +215,8 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
       if member[which]:
         left = totals.rule[which] - less.rule[which]  # others' use, and alpha
         _add(which, groups, less, left, left - alpha)
-        gone[pair[which]] += 1
-        if gone[pair[which]] == pair_rules[pair[which]]:
+        removed[pair[which]] += 1
+        if removed[pair[which]] == pair_rules[pair[which]]:
           _add_pair(which, groups, less, alpha)
     # The scores of its applications.
     while place < len(rules) and sentence[place] == row:
@@ -235,7 +235,7 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
       _clear(which, groups, less)
     for which in alone_rules[first:last]:
       _clear(which, groups, less)
-      gone[pair[which]] = 0
+      removed[pair[which]] = 0
   return out
 
 

@@ -62,7 +62,7 @@ def oracles(forced: ForcedForests, references: list[str]) -> list[Oracles]:
   forest = forced.forest
   for row, line in enumerate(references):
     words = tuple(line.split())
-    found = collections.defaultdict(set)
+    strings = collections.defaultdict(set)
     for node in range(*forest.node_offsets[row : row + 2].tolist()):
       first, last = int(forced.first[node]), int(forced.last[node])
       key = (
@@ -70,8 +70,8 @@ def oracles(forced: ForcedForests, references: list[str]) -> list[Oracles]:
         int(forest.nodes.begin[node]),
         int(forest.nodes.end[node]),
       )
-      found[key].add(words[first:last] if first >= 0 else ())
-    out.append(dict(found))
+      strings[key].add(words[first:last] if first >= 0 else ())
+    out.append(dict(strings))
   return out
 
 
@@ -174,16 +174,16 @@ class _Nodes:
 
   def _add(self, key, rule, tails, state, score) -> int:
     """A node's number; its parts are added before it."""
-    own = self.searched
+    searched = self.searched
     below = [self.hypothesis(*tail) for tail in tails]
-    swap = len(below) == 2 and _is_inverted(own, rule)
+    swap = len(below) == 2 and _is_inverted(searched, rule)
     parts = below[::-1] if swap else below
     height = 1 + max(
       (self.rows[part - self.first][3] for part in below), default=-1
     )
     pair = NOTHING
     if not below:
-      pair = _pair(own, rule)
+      pair = _pair(searched, rule)
     parts = [*parts, NOTHING, NOTHING][:2]
     self.index[key] = self.first + len(self.rows)
     self.rows.append((pair, parts[0], parts[1], height))
@@ -195,11 +195,15 @@ class _Nodes:
     """The node of a hypothesis of a beam."""
     if (item, rank) in self.index:
       return self.index[item, rank]
-    own = self.searched
-    row = own.result.matches.place[item]
-    rule, tails = own.own(item, rank)
+    searched = self.searched
+    row = searched.result.matches.place[item]
+    rule, tails = searched.own(item, rank)
     return self._add(
-      (item, rank), rule, tails, own.states[row, rank], own.score[row, rank]
+      (item, rank),
+      rule,
+      tails,
+      searched.states[row, rank],
+      searched.score[row, rank],
     )
 
   def candidate(self, rule, tails, score) -> int:
@@ -267,14 +271,14 @@ def collect(
   groups: list[_Nodes] = []
   first = 0
   for result in parts:
-    own = _Searched(model, result, number)
-    nodes = _Nodes(own, first)
+    searched = _Searched(model, result, number)
+    nodes = _Nodes(searched, first)
     cells = collections.defaultdict(list)
     for item, sentence in enumerate(result.matches.sentence.tolist()):
       cells[sentence].append(item)
     for sentence, items in sorted(cells.items()):
       strings = known[int(result.rows[sentence])]
-      for listed, flags, fell in _lists(own, nodes, items, strings, kind):
+      for listed, flags, fell in _lists(searched, nodes, items, strings, kind):
         candidates.append(np.array(listed, np.int32))
         good.append(np.array(flags, bool))
         early.append(fell)
@@ -301,17 +305,17 @@ def _lists(own: _Searched, nodes: _Nodes, items, strings: Oracles, kind: str):
       int(matches.begin[item]),
       int(matches.end[item]),
     )
-    wanted = strings.get(key)
-    if not wanted:
+    references = strings.get(key)
+    if not references:
       continue
     ranks = own.hypotheses(item)
-    flags = [own.string(item, rank) in wanted for rank in ranks]
+    flags = [own.string(item, rank) in references for rank in ranks]
     if kind == "local":
       if any(flags) and not all(flags):
         yield [nodes.hypothesis(item, rank) for rank in ranks], flags, False
       continue
     is_goal = key[0] == GOAL
-    fell = [] if any(flags) else own.lost(item, wanted)
+    fell = [] if any(flags) else own.lost(item, references)
     if fell or (is_goal and any(flags)):
       listed = [nodes.hypothesis(item, rank) for rank in ranks]
       listed += [nodes.candidate(*one) for one in fell]
@@ -331,12 +335,12 @@ def _assembled(model: Model, number: int, groups, lists) -> CandidateTrees:
   score = np.array([one for nodes in groups for one in nodes.scores])
   weight = model.weights.get(recursive_scores.NAME, 0.0)
   bound = model.parameters[number]
-  own = floats(s).astype(np.float64) @ bound.model.output
+  network_scores = floats(s).astype(np.float64) @ bound.model.output
   return CandidateTrees(
     pair=table[:, 0],
     parts=table[:, 1:3],
     x=floats(x),
-    base=(score - weight * own).astype(np.float32),
+    base=(score - weight * network_scores).astype(np.float32),
     height=table[:, 3],
     candidates=lists[0],
     good=lists[1],

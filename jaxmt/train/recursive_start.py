@@ -236,9 +236,9 @@ def _pair_vectors(model, forced, rules, options, part) -> np.ndarray:
       )
     )
   if options.embedding != "sparse":
-    found = translation_scores(model.table, rules, options, part)
-    rare = found.mean(0, keepdims=True) if len(found) else np.zeros((1, 2))
-    columns.append(np.concatenate([rare, found]) / _LOG_SCALE)
+    scores = translation_scores(model.table, rules, options, part)
+    rare = scores.mean(0, keepdims=True) if len(scores) else np.zeros((1, 2))
+    columns.append(np.concatenate([rare, scores]) / _LOG_SCALE)
   return np.concatenate(columns, axis=1).astype(np.float32)
 
 
@@ -307,10 +307,10 @@ def _scales(table: RuleTable, names: tuple[str, ...]) -> np.ndarray:
   """What features are divided by: sums of a few rules are then below 1."""
   columns = [table.feature_names.index(name) for name in names]
   spread = table.features[:, columns].std(0) if len(table) else np.ones(0)
-  own = np.array([10.0, 30.0, 10.0])  # words, language model, order
-  return np.concatenate([np.maximum(_SPREAD * spread, 1.0), own]).astype(
-    np.float32
-  )
+  feature_scales = np.array([10.0, 30.0, 10.0])  # words, language model, order
+  return np.concatenate(
+    [np.maximum(_SPREAD * spread, 1.0), feature_scales]
+  ).astype(np.float32)
 
 
 def _word_sums(table: RuleTable, rules, vectors) -> np.ndarray:

@@ -46,14 +46,19 @@ def with_network(
 ) -> Model:
   """Returns a model with this network among its features, and no other."""
   extra = [
-    (feature, own)
-    for feature, own in zip(
+    (feature, parameters)
+    for feature, parameters in zip(
       model.features[2:], model.parameters[2:], strict=True
     )
     if not isinstance(feature, RecursiveScore)
   ]
   reordering = next(
-    (own for one, own in extra if isinstance(one, MaxEntReordering)), None
+    (
+      parameters
+      for one, parameters in extra
+      if isinstance(one, MaxEntReordering)
+    ),
+    None,
   )
   return models.make_model(
     model.table,
@@ -131,12 +136,12 @@ def train(
     scored = with_network(model, network)
     parts = search(scored, training.lines, config=config)
     if development is None:
-      found = parts
+      candidates = parts
     else:
-      found = search(scored, development.lines, config=config)
+      candidates = search(scored, development.lines, config=config)
     record: dict[str, Any] = {
       "round": number,
-      "bleu": text_bleu(_translations(scored, found), judged.references),
+      "bleu": text_bleu(_translations(scored, candidates), judged.references),
     }
     if all(record["bleu"] > one["bleu"] for one in history):
       best = network
@@ -193,10 +198,10 @@ def list_loss(
     kind: a key of `recursive_recurrent.LOSSES`.
     height: of the highest node.
   """
-  own: Any = net.apply(
+  scores: Any = net.apply(
     parameters, rows["pair"], rows["parts"], rows["x"], height=height
   )
-  y = (rows["base"] + own)[rows["candidates"]]
+  y = (rows["base"] + scores)[rows["candidates"]]
   real = rows["real"]
   values = recursive_recurrent.LOSSES[kind](y, rows["good"], real)
   return values.sum(), real.any(-1).sum().astype(jnp.float32)

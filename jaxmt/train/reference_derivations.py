@@ -62,11 +62,11 @@ def reference_like(
   missed = np.flatnonzero(~forced.reached)
   if len(missed):
     lines = [references[row] for row in missed.tolist()]
-    near, there, distance[missed] = _nearest(
+    nearest, has_nearest, distance[missed] = _nearest(
       model, select_source(source, missed), lines, config
     )
-    order[missed[there]] = len(derived) + np.arange(there.sum())
-    rows.append(near)
+    order[missed[has_nearest]] = len(derived) + np.arange(has_nearest.sum())
+    rows.append(nearest)
   return ReferenceDerivations(
     derivations=derivation_rows.in_order(rows, order, arity=model.arity),
     exact=forced.reached,

@@ -141,12 +141,12 @@ def start_model(model: Model, training: TrainingText, options: ScorerOptions):
   count = max(options.min_count, 1)
   sides = {}
   for side in ("source", "target"):
-    own = getattr(model.table, f"{side}_words")
+    known = getattr(model.table, f"{side}_words")
     flat = getattr(model.table, side).flat
-    seen = np.bincount(flat[flat >= 0], minlength=len(own.words))
+    seen = np.bincount(flat[flat >= 0], minlength=len(known.words))
     seen = np.flatnonzero(seen >= count)
     seen = seen[seen >= len(vocabulary.SPECIALS)]
-    words = dict.fromkeys(own.words[word] for word in seen.tolist())
+    words = dict.fromkeys(known.words[word] for word in seen.tolist())
     if side == "source":
       frequent = vocabulary.build([list(training.lines)], min_count=count)
       words |= dict.fromkeys(frequent.words[len(vocabulary.SPECIALS) :])
@@ -376,14 +376,14 @@ def batch_loss(
   """
   pair = jnp.asarray(batch.features)[:, 1].astype(jnp.int32)
   place = jnp.maximum(pair, 0)
-  own: Any = module.apply(
+  rule_scores: Any = module.apply(
     parameters,
     inputs["source"][place],
     inputs["target"][place],
     inputs["words"],
     inputs["sentence"][place],
   )
-  scores = batch.features[:, 0] + jnp.where(pair >= 0, own, 0.0)
+  scores = batch.features[:, 0] + jnp.where(pair >= 0, rule_scores, 0.0)
   function = losses.find(loss).forest
   assert function is not None  # `check_options` has seen to it
   return function(

@@ -221,9 +221,9 @@ def prepare(
   )
   if work.held is None or own is None:
     return prepared
-  held = work.held
+  held_out = work.held
   charts = tuple(
-    leave_one_out.hold_out(chart, matches, some, held, rows)
+    leave_one_out.hold_out(chart, matches, some, held_out, rows)
     for chart, matches, some, rows in zip(
       prepared.charts, prepared.matches, own, parts, strict=True
     )

@@ -132,12 +132,12 @@ def train(
   options = dataclasses.replace(options, size=size)
   width = max((len(line.split()) for side in pairs for line in side), default=1)
   ids = [
-    ragged.pad(vocabulary.encode(own, list(side)), width=width)[0]
-    for own, side in zip(words, pairs, strict=True)
+    ragged.pad(vocabulary.encode(side_words, list(side)), width=width)[0]
+    for side_words, side in zip(words, pairs, strict=True)
   ]
   start = [
-    None if given is None else _start_vectors(given, own, options)
-    for given, own in zip(vectors, words, strict=True)
+    None if given is None else _start_vectors(given, side_words, options)
+    for given, side_words in zip(vectors, words, strict=True)
   ]
   for step in phrase_pair_training.train(
     (ids[0].astype(np.int32), ids[1].astype(np.int32)),
@@ -159,8 +159,8 @@ def train(
 
 def _on_host(parameters: Any) -> dict[str, Any]:
   return {
-    side: {"params": {k: np.asarray(v) for k, v in own["params"].items()}}
-    for side, own in parameters.items()
+    side: {"params": {k: np.asarray(v) for k, v in tree["params"].items()}}
+    for side, tree in parameters.items()
   }
 
 

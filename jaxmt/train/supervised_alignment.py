@@ -68,21 +68,21 @@ def gold_paths(prefix: str) -> tuple[str, str, str]:
     InputError: if a file is missing, or there are several for the source.
   """
   folder, _, name = prefix.rpartition("/")
-  found: dict[str, str] = {}
+  paths: dict[str, str] = {}
   for entry in sorted(files.list_folder(folder or ".")):
     suffix = entry.removeprefix(f"{name}.").removesuffix(".gz")
     if entry.startswith(f"{name}.") and "." not in suffix:
-      found[suffix] = f"{folder}/{entry}" if folder else entry
+      paths[suffix] = f"{folder}/{entry}" if folder else entry
   for needed in (_TARGET, _LINKS):
-    if needed not in found:
+    if needed not in paths:
       raise InputError(f"no file '{prefix}.{needed}' of hand-aligned pairs")
-  others = [key for key in found if len(key) in (2, 3) and key != _TARGET]
+  others = [key for key in paths if len(key) in (2, 3) and key != _TARGET]
   if len(others) != 1:
     named = ", ".join(f"'{prefix}.{key}'" for key in others) or "none"
     raise InputError(
       f"one file '{prefix}.SOURCE' of hand-aligned pairs expected: {named}"
     )
-  return found[others[0]], found[_TARGET], found[_LINKS]
+  return paths[others[0]], paths[_TARGET], paths[_LINKS]
 
 
 def read_gold(prefix: str) -> GoldText:
@@ -281,11 +281,11 @@ def semi_supervised(
     The aligner, its links of all lines, one record per round.
   """
   number_of_pairs = len(text.gold.lines)
-  held = max(1, round(heldout * number_of_pairs))
-  if held >= number_of_pairs:
+  held_out = max(1, round(heldout * number_of_pairs))
+  if held_out >= number_of_pairs:
     raise InputError("EMD needs two hand-aligned pairs or more")
-  part = text.gold.take(np.arange(number_of_pairs - held))
-  judge = text.gold.take(np.arange(number_of_pairs - held, number_of_pairs))
+  part = text.gold.take(np.arange(number_of_pairs - held_out))
+  judge = text.gold.take(np.arange(number_of_pairs - held_out, number_of_pairs))
   link = lambda aligner, lines, least: itg_model.align(
     aligner,
     text.source,
@@ -313,7 +313,7 @@ def semi_supervised(
       least = learnt_threshold(aligner, text, part, config, decoder, threshold)
       score = _f1(link(aligner, judge.lines, least), judge)
       history.append({"round": number, "heldout_f1": round(score, 4)})
-      report(f"EMD round {number}: F1 of {held} held-out pairs {score:.4f}")
+      report(f"EMD round {number}: F1 of {held_out} held-out pairs {score:.4f}")
       if best is not None and score <= best[0]:
         break
       best, start = (score, aligner), aligner.weights
@@ -375,7 +375,7 @@ def align_neural(
     mesh: devices that take a part of each batch; None for one.
     report: takes lines about progress.
   """
-  found = neural.align(
+  alignment = neural.align(
     source,
     target,
     teacher,
@@ -385,7 +385,7 @@ def align_neural(
     report=report,
   )
   return symmetrize.symmetrize(
-    found["forward"], found["backward"], method=symmetrization
+    alignment["forward"], alignment["backward"], method=symmetrization
   )
 
 

@@ -241,9 +241,9 @@ def _force(work: CountingWork, rows, own, rules, excluded) -> Counted:
     excluded=excluded,
   )
   forest = reached.forest
-  held = work.held
-  if own is not None and held is not None and held.kind == "counts":
-    forest = leave_one_out.hold_out_forest(forest, own, held, rows)
+  held_out = work.held
+  if own is not None and held_out is not None and held_out.kind == "counts":
+    forest = leave_one_out.hold_out_forest(forest, own, held_out, rows)
   references = ragged.select(work.bitext.references, rows)
   chosen = work.method.select(
     work.model, source, forest, references, work.config

@@ -47,15 +47,15 @@ def effective(weights: Mapping[str, float], domain: str) -> dict[str, float]:
     weights: by name, those of all domains among them.
     domain: which; one without weights of its own has the common ones.
   """
-  own = f"{PREFIX}{domain}:"
+  prefix = f"{PREFIX}{domain}:"
   out = {
     name: value
     for name, value in weights.items()
     if not name.startswith(PREFIX)
   }
   for name, value in weights.items():
-    if name.startswith(own):
-      common = name[len(own) :]
+    if name.startswith(prefix):
+      common = name[len(prefix) :]
       out[common] = out.get(common, 0.0) + value
   return out
 
@@ -93,19 +93,19 @@ def split(decode: Decode, labels: Sequence[str]) -> Decode:
 
   def decode_domains(weights: Mapping[str, float], numbers: np.ndarray):
     numbers = np.asarray(numbers)
-    own = np.array([str(labels[number]) for number in numbers.tolist()])
+    label_of = np.array([str(labels[number]) for number in numbers.tolist()])
     parts = []
-    for label in sorted(set(own.tolist())):
-      rows = np.flatnonzero(own == label)
-      found = decode(effective(weights, label), numbers[rows])
+    for label in sorted(set(label_of.tolist())):
+      rows = np.flatnonzero(label_of == label)
+      lists = decode(effective(weights, label), numbers[rows])
       moved = candidate_lists.from_rows(
-        rows[found.sentence],
-        found.lines,
-        found.features,
-        found.names,
+        rows[lists.sentence],
+        lists.lines,
+        lists.features,
+        lists.names,
         sentences=len(numbers),
       )
-      parts.append(split_lists(moved, own.tolist()))
+      parts.append(split_lists(moved, label_of.tolist()))
     return candidate_lists.concatenate(parts)
 
   return decode_domains

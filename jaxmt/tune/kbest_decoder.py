@@ -291,8 +291,8 @@ class KBestDecoder:
       read=functools.partial(self._read, model, numbers),
       **prepared,
     ):
-      for own, others, of_stages, spelled in batch:
-        lists.append(own)
+      for best, others, of_stages, spelled in batch:
+        lists.append(best)
         more += others
         staged += of_stages
         if spelled is not None:
@@ -394,13 +394,13 @@ class KBestDecoder:
     """The lists of a part's stages, numbered after `count` sentences."""
     if self.stage_lists is None:
       return _no_lists(model)
-    found = self.stage_lists(model, part)
-    row, stage = np.divmod(found.sentence, self.stages)
+    lists = self.stage_lists(model, part)
+    row, stage = np.divmod(lists.sentence, self.stages)
     order = part.rows[row] * self.stages + stage
     by_number = np.argsort(order, kind="stable")
-    found = candidate_lists.take(found, by_number)
+    lists = candidate_lists.take(lists, by_number)
     return dataclasses.replace(
-      found,
+      lists,
       sentence=count + order[by_number],
       sentences=count * (1 + self.stages),
     )

@@ -209,8 +209,10 @@ def _forced(
   owner = np.repeat(np.arange(len(references)), [len(r) for r in references])
   several = models.select_source(source, owner)
   lines = [line for row in references for line in row]
-  found = forced.force(model, several, lines)
-  derived = translation_forest.kbest(model, several, found.forest, size=_FORCED)
+  reached = forced.force(model, several, lines)
+  derived = translation_forest.kbest(
+    model, several, reached.forest, size=_FORCED
+  )
   return Listed(
-    source=several, forest=found.forest, derived=derived, owner=owner
+    source=several, forest=reached.forest, derived=derived, owner=owner
   )

@@ -266,8 +266,8 @@ def _corners(cell, count, chart, rules, weights, beams, queue):
       below = child[cell, number, part]
       key += score[below, 0]
       if weights.labels and below > 0:
-        wanted = site[rule[cell, number], part]
-        key += _site_score(wanted, label[below, 0], weights)
+        site_label = site[rule[cell, number], part]
+        key += _site_score(site_label, label[below, 0], weights)
     if key > POSSIBLE:
       size = push_heap(queue.corner_key, queue.corner, size, key, number)
   return size
@@ -302,24 +302,24 @@ def _candidates(
   credit = weights.trust * lm_weight
   arity, beam, pop = child.shape[2], beam_score.shape[1], len(total)
   width = states.shape[1] - 3
-  items, size, found, sets = 0, 0, 0, 0
-  while found < pop and corners + size > 0:
+  items, size, scored, sets = 0, 0, 0, 0
+  while scored < pop and corners + size > 0:
     # The better of the best corner and the best neighbour.
     if size == 0 or (corners > 0 and corner_key[0] >= heap_key[0]):
       number, first = corner[0], 0
       for part in range(arity):
-        rank[found, part] = 0
+        rank[scored, part] = 0
       corners = pop_heap(corner_key, corner, corners)
     else:
       item = heap[0]
       number, first = item_application[item], item_first[item]
       for part in range(arity):
-        rank[found, part] = item_rank[item, part]
+        rank[scored, part] = item_rank[item, part]
       size = pop_heap(heap_key, heap, size)
     # Join its parts from left to right, if there are any.
     local = rule[cell, number]
     for column in range(width + 3):
-      states[found, column] = 0
+      states[scored, column] = 0
     gain = np.float32(0.0)
     for place in range(2 * arity + 1):
       slot = slots[local, place]
@@ -328,70 +328,74 @@ def _candidates(
       if slot >= arity:
         right = local * (arity + 1) + slot - arity
         if place == 0:
-          copy_row(states, found, runs, right)
+          copy_row(states, scored, runs, right)
         else:
-          gain += join_rows(states, floats, found, runs, run_floats, right, lm)
+          gain += join_rows(states, floats, scored, runs, run_floats, right, lm)
       else:
-        right = child[cell, number, slot] * beam + rank[found, slot]
+        right = child[cell, number, slot] * beam + rank[scored, slot]
         if place == 0:
-          copy_row(states, found, beam_states, right)
+          copy_row(states, scored, beam_states, right)
         else:
           gain += join_rows(
-            states, floats, found, beam_states, beam_floats, right, lm
+            states, floats, scored, beam_states, beam_floats, right, lm
           )
     # Its score, and how many ranks are not 0.
     value = static[cell, number] + lm_weight * gain
     moved, last = 0, 0
     for part in range(arity):
-      below, own = child[cell, number, part], rank[found, part]
-      value += beam_score[below, own]
+      below, child_rank = child[cell, number, part], rank[scored, part]
+      value += beam_score[below, child_rank]
       if scored_labels and below > 0:
-        value += _site_score(site[local, part], label[below, own], weights)
-      if own > 0:
+        value += _site_score(
+          site[local, part], label[below, child_rank], weights
+        )
+      if child_rank > 0:
         moved, last = moved + 1, part
-    application[found], gains[found], total[found] = number, gain, value
+    application[scored], gains[scored], total[scored] = number, gain, value
     # The set of candidates of the same state and label, maybe a new one.
-    code[found] = _state_code(states, found, rule_label[local])
-    spot = _slot_of(set_slots, best, code, states, found)
+    code[scored] = _state_code(states, scored, rule_label[local])
+    spot = _slot_of(set_slots, best, code, states, scored)
     if set_slots[spot] < 0:
       set_slots[spot], place_of[sets] = sets, spot
-      best[sets] = found
+      best[sets] = scored
       sets += 1
-    member[found] = set_slots[spot]
-    if value > total[best[member[found]]]:
-      best[member[found]] = found
+    member[scored] = set_slots[spot]
+    if value > total[best[member[scored]]]:
+      best[member[scored]] = scored
     # Remember what joining adds along the sides of the cube.
     for part in range(arity):
       if moved == 0 or (moved == 1 and part == last):
-        side[number, part, rank[found, part]] = gain
-        stamp[number, part, rank[found, part]] = cell
+        side[number, part, rank[scored, part]] = gain
+        stamp[number, part, rank[scored, part]] = cell
     # The neighbours enter the queue.
     for part in range(first, arity):
-      below, own = child[cell, number, part], rank[found, part]
-      if below == 0 or own + 1 >= fill[below]:
+      below, child_rank = child[cell, number, part], rank[scored, part]
+      if below == 0 or child_rank + 1 >= fill[below]:
         continue
       guess = value + (credit - lm_weight) * gain
-      guess += beam_score[below, own + 1] - beam_score[below, own]
+      guess += beam_score[below, child_rank + 1] - beam_score[below, child_rank]
       if scored_labels:
-        wanted = site[local, part]
-        guess += _site_score(wanted, label[below, own + 1], weights)
-        guess -= _site_score(wanted, label[below, own], weights)
+        site_label = site[local, part]
+        guess += _site_score(site_label, label[below, child_rank + 1], weights)
+        guess -= _site_score(site_label, label[below, child_rank], weights)
       if moved and (
-        stamp[number, part, own + 1] == cell
-        and stamp[number, part, own] == cell
+        stamp[number, part, child_rank + 1] == cell
+        and stamp[number, part, child_rank] == cell
       ):
-        more = side[number, part, own + 1] - side[number, part, own]
+        more = (
+          side[number, part, child_rank + 1] - side[number, part, child_rank]
+        )
         guess += credit * more
       item_application[items] = number
       for other in range(arity):
-        item_rank[items, other] = rank[found, other]
+        item_rank[items, other] = rank[scored, other]
       item_rank[items, part] += 1
       item_first[items] = part
       size = push_heap(heap_key, heap, size, guess, items)
       items += 1
-    found += 1
+    scored += 1
   num_sets[0] = sets
-  return found
+  return scored
 
 
 @njit
@@ -502,12 +506,12 @@ def _search_cells(cells, counts, chart, rules, weights, lm, sizes):
   for place in range(len(cells)):
     cell = cells[place]
     corners = _corners(cell, counts[place], chart, rules, weights, beams, queue)
-    found = _candidates(
+    count = _candidates(
       cell, corners, chart, rules, weights, beams, entries, queue, lm
     )
     _merge(cell, chart, rules, weights, beams, entries, queue)
     if listed:
-      for entry in range(found):
+      for entry in range(count):
         application[cell, entry] = entries.application[entry]
         head[cell, entry] = entries.place[entries.member[entry]]
         values[cell, entry, 0] = entries.gain[entry]

@@ -104,8 +104,8 @@ def source_trees(
   start = 0
   for line in lines:
     size = len(line.split()) if len(heads) else 0
-    own = heads[start : start + size]
-    out.append(source_tree(own) if size else None)
+    tree = heads[start : start + size]
+    out.append(source_tree(tree) if size else None)
     start += size
   return out
 
@@ -299,7 +299,7 @@ def values(
   direction = DIRECTIONS[rightward]
   order = ORIENTATIONS[parts.swap[at]]
   gaps = f"{GAPS[words > 0]}_{GAPS[target_gap]}"
-  found = {
+  features = {
     "dep_source_length": float(words),
     "dep_target_length": float(parts.longest[end, start]),
     f"dep_{direction}_{order}": 1.0,
@@ -308,7 +308,7 @@ def values(
   if parts.relation is not None:
     side = (int(rightward), *at)
     relation = RELATIONS[parts.relation[side]]
-    found |= {
+    features |= {
       f"dep_{relation}_{direction}": 1.0,
       f"dep_{relation}_{order}": 1.0,
       f"dep_{relation}_{gaps}": 1.0,
@@ -317,22 +317,22 @@ def values(
     }
   if parts.options is not None:
     child, parent = (right, left) if rightward else (left, right)
-    found |= probabilities.values(
+    features |= probabilities.values(
       *(parts.options, child, parent),
       direction=int(rightward),
       gap=target_gap,
     )
-  return _counting(parts, found)
+  return _counting(parts, features)
 
 
 def root_values(parts: ArcParts, edge: int) -> dict[str, float]:
   """Returns the features of the arc to the root of a tree."""
-  found = {"dep_root-root": float(parts.has_root[edge])}
+  features = {"dep_root-root": float(parts.has_root[edge])}
   if parts.options is not None:
-    found |= probabilities.values(
+    features |= probabilities.values(
       parts.options, edge, -1, direction=dependency_events.ROOT, gap=0
     )
-  return _counting(parts, found)
+  return _counting(parts, features)
 
 
 def _counting(parts: ArcParts, found: dict[str, float]) -> dict[str, float]:

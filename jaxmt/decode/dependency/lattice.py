@@ -133,12 +133,14 @@ def prune_to_budget(forest: Forest, *, edges: int) -> Forest:
   cuts = forest.edge_cuts
   stays = np.zeros(forest.num_edges, bool)
   for low, high in itertools.pairwise(cuts):
-    own = marginals[low:high]
+    posterior = marginals[low:high]
     if high - low <= edges:
-      stays[low:high] = own > -np.inf
+      stays[low:high] = posterior > -np.inf
       continue
     # Edges of equal marginals stay or go together, but for the best path.
-    limit = -np.partition(-own, edges)[edges]
-    best = own.max()
-    stays[low:high] = (own > limit) | (own >= best - 1e-9 * (1 + abs(best)))
+    limit = -np.partition(-posterior, edges)[edges]
+    best = posterior.max()
+    stays[low:high] = (posterior > limit) | (
+      posterior >= best - 1e-9 * (1 + abs(best))
+    )
   return hypergraph.restrict(forest, np.flatnonzero(stays))

@@ -233,8 +233,8 @@ def _scores(keys, span, cluster, slots, weights, linked):
           child, parent = (one, two) if side == 0 else (two, one)
           row, column = cluster[child], cluster[parent]
           if seen[side, row, column] == 0:
-            there = _seen(parts, keys[child, 1], keys[parent, 1], side, slots)
-            seen[side, row, column] = 1 if there else -1
+            is_seen = _seen(parts, keys[child, 1], keys[parent, 1], side, slots)
+            seen[side, row, column] = 1 if is_seen else -1
           if seen[side, row, column] < 0:
             continue
           if _values(keys, span, slots, child, parent, side, gap, used, out):

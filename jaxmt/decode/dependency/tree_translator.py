@@ -127,8 +127,8 @@ def lattices(
   for part, _ in translate_lib.stream(model, pieces, config=config):
     forest = decoding.forest(model, part)
     pruned = lattice.prune_to_budget(forest, edges=options.edges)
-    found = phrase_lattices.from_forest(model, part.source, pruned)
-    for row, one in zip(part.rows.tolist(), found, strict=True):
+    part_lattices = phrase_lattices.from_forest(model, part.source, pruned)
+    for row, one in zip(part.rows.tolist(), part_lattices, strict=True):
       if one is not None and options.unit == "words":
         one = word_lattices.split(one)
       yield row, one
@@ -138,16 +138,16 @@ def prepare(
   task: ParsingTask, row: int
 ) -> tuple[PhraseLattice, ArcParts] | None:
   """Returns a lattice with the parts of the features of its arcs."""
-  found, options = task.lattices[row], task.options
-  if found is None:
+  lattice, options = task.lattices[row], task.options
+  if lattice is None:
     return None
   keys = None
   if task.dependencies is not None:
     keys = probabilities.option_keys(
-      found.lattice, found.text, found.source, task.dependencies
+      lattice.lattice, lattice.text, lattice.source, task.dependencies
     )
-  return found, configurations.arc_parts(
-    found.lattice,
+  return lattice, configurations.arc_parts(
+    lattice.lattice,
     tree=task.trees[row],
     options=keys,
     groups=options.groups,
@@ -218,8 +218,8 @@ def make_decode(
     weights: Mapping[str, float], numbers: np.ndarray
   ) -> CandidateLists:
     sentence, lines, rows = [], [], [np.zeros((0, len(names)))]
-    found = lists(task, weights, numbers.tolist(), size=size, threads=threads)
-    for place, entries in enumerate(found):
+    trees = lists(task, weights, numbers.tolist(), size=size, threads=threads)
+    for place, entries in enumerate(trees):
       values = np.zeros((len(entries), len(names)))
       for row, entry in enumerate(entries):
         for name, value in entry.features.items():

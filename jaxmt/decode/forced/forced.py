@@ -176,8 +176,8 @@ def force(
     ),
     reached=reached,
     reason=tuple(
-      "" if there else _reason(lines, row, status[row].tolist(), config)
-      for row, there in enumerate(reached.tolist())
+      "" if is_reached else _reason(lines, row, status[row].tolist(), config)
+      for row, is_reached in enumerate(reached.tolist())
     ),
     category=category.astype(np.int8),
     first=first,

@@ -173,15 +173,15 @@ def align(config: AlignStageConfig, *, corpus: Corpus, **paths: str) -> Links:
   settings = named_aligners.default_config(name, iterations=config.iterations)
   passes = named_aligners.total_passes(settings)
   with progress.steps(label=f"align ({name})", total=passes) as advance:
-    found = em.align(
+    alignment = em.align(
       source, target, settings, mesh=mesh, report=lambda news: advance(1)
     )
-  joined = _symmetrized(config, corpus, found.links)
+  joined = _symmetrized(config, corpus, alignment.links)
   if config.model == "neural":
     return _align_neural(config, corpus, (source, target), joined)
   metrics: dict[str, Any] = {
     "perplexity": [
-      round(news.perplexity["forward"], 4) for news in found.history
+      round(news.perplexity["forward"], 4) for news in alignment.history
     ]
   }
   metrics |= _scores(joined, given)
@@ -230,7 +230,7 @@ def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
   entries = []
   if config.dictionary:
     entries = word_pieces.read_dictionary(config.dictionary)
-  found = supervised_alignment.align_itg(
+  alignment = supervised_alignment.align_itg(
     corpus.train_source,
     corpus.train_target,
     supervised_alignment.read_gold(config.gold),
@@ -244,8 +244,11 @@ def _align_itg(config: AlignStageConfig, corpus: Corpus, mesh: Mesh) -> Links:
     runner=Runner(workers=2),
     report=progress.say,
   )
-  metrics = {"emd": found.history, **_scores(found.links, corpus.train_links)}
-  return Links(links=links_lib.format_links(found.links), metrics=metrics)
+  metrics = {
+    "emd": alignment.history,
+    **_scores(alignment.links, corpus.train_links),
+  }
+  return Links(links=links_lib.format_links(alignment.links), metrics=metrics)
 
 
 def _align_neural(
@@ -255,7 +258,7 @@ def _align_neural(
   teacher: Ragged,
 ) -> Links:
   """Trains a neural aligner on a teacher's links, and links with it."""
-  found = supervised_alignment.align_neural(
+  alignment = supervised_alignment.align_neural(
     *sides,
     teacher,
     NeuralConfig(fit=FitOptions(epochs=config.epochs, batch=512, rate=0.003)),
@@ -263,6 +266,6 @@ def _align_neural(
     report=progress.say,
   )
   return Links(
-    links=links_lib.format_links(found),
-    metrics=_scores(found, corpus.train_links),
+    links=links_lib.format_links(alignment),
+    metrics=_scores(alignment, corpus.train_links),
   )

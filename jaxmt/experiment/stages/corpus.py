@@ -317,7 +317,7 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
     _chosen(lines, config.train_pairs, config)
     for lines in (every_source, every_target)
   )
-  kept, report = bitext.filter_pairs(
+  pairs, report = bitext.filter_pairs(
     bitext.word_counts(source),
     bitext.word_counts(target),
     max_length=config.max_length,
@@ -331,11 +331,11 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
       source_lengths=bitext.word_counts(source),
       target_lengths=bitext.word_counts(target),
     )
-    fields["train_links"] = links.format_links(ragged.select(parsed, kept))
+    fields["train_links"] = links.format_links(ragged.select(parsed, pairs))
   if config.train_trees:
     trees_of = _training_lines(config, config.train_trees, len(every_source))
     _check_trees(trees_of, config.train_trees, source, config.train_source)
-    fields["train_trees"] = bitext.select_lines(trees_of, kept)
+    fields["train_trees"] = bitext.select_lines(trees_of, pairs)
   used = set(_places(len(every_target), config.train_pairs, config).tolist())
   more = [one for row, one in enumerate(every_target) if row not in used]
   for path in config.lm_text:
@@ -343,8 +343,8 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
   for part in PARTS:
     fields |= _read_part(config, part)
   return Corpus(
-    train_source=bitext.select_lines(source, kept),
-    train_target=bitext.select_lines(target, kept),
+    train_source=bitext.select_lines(source, pairs),
+    train_target=bitext.select_lines(target, pairs),
     lm_text=more or None,
     metrics={"pairs": report.pairs, **report.dropped},
     **fields,

@@ -154,13 +154,13 @@ def make_task(
     dependencies: of phrases, None without target trees.
   """
   settings = system.decode_config(search, model, forest=True)
-  found: list[Any] = [None] * len(lines)
+  lattices: list[Any] = [None] * len(lines)
   for row, one in tree_translator.lattices(
     model, lines, options=trees.lattices, config=settings
   ):
-    found[row] = one
+    lattices[row] = one
   return ParsingTask(
-    lattices=found,
+    lattices=lattices,
     trees=source_trees,
     dependencies=dependencies,
     options=trees.lattices,
@@ -240,20 +240,20 @@ def translate(
 ) -> TreeTranslations:
   """Translates the tuning and the test part; see `tune`."""
   hypotheses, metrics = {}, {}
-  found: list[PhraseTree | None] = []
+  trees: list[PhraseTree | None] = []
   for part in PARTS:
     task = _task(
       config, part, corpus, grammar, lm, coarse, parsed, dependencies
     )
-    found = list(
+    trees = list(
       tree_translator.translations(
         task, tuned.weights, threads=config.search.threads
       )
     )
     hypotheses[f"{part}_hypothesis"] = [
-      one.text if one else "" for one in found
+      one.text if one else "" for one in trees
     ]
-    scores = [one.score for one in found if one]
+    scores = [one.score for one in trees if one]
     metrics[f"{part}_score"] = round(float(np.mean(scores or [0.0])), 4)
   pictures: list[dict[str, Any] | None] = [
     {
@@ -263,6 +263,6 @@ def translate(
     }
     if one is not None
     else None
-    for one in found[: config.trees.pictures]
+    for one in trees[: config.trees.pictures]
   ]
   return TreeTranslations(**hypotheses, metrics=metrics, pictures=pictures)

@@ -213,8 +213,8 @@ def inspect(
   compared = ComparedModels(names=names, models=built, source=source)
   known, counts = {}, {}
   for name in names:
-    own = Translations.from_values(systems[f"decode-{name}"])
-    known[name] = _derivations(own)
+    translations = Translations.from_values(systems[f"decode-{name}"])
+    known[name] = _derivations(translations)
     counts[name] = grammar.table.counts
     if f"learned-{name}" in systems:
       trained = np.asarray(systems[f"learned-{name}"]["counts"])
@@ -252,10 +252,10 @@ def _moved(
     {
       "system": name,
       "rows": explain.moved_rules(
-        table, before, np.asarray(own.theta), number=config.moved
+        table, before, np.asarray(probabilities.theta), number=config.moved
       ),
     }
-    for name, own in thetas.items()
+    for name, probabilities in thetas.items()
   ]
 
 
@@ -369,9 +369,9 @@ def _sentences(
     {"d": [None] * len(part.derivations)}
     for _ in range(int(pieces.row.max(initial=-1)) + 1)
   ]
-  for place, (name, own) in enumerate(every.items()):
+  for place, (name, derivations) in enumerate(every.items()):
     views = derivation_views.derivation_views(
-      part.compared, own, book, shift=pieces.first
+      part.compared, derivations, book, shift=pieces.first
     )
     for view, row in zip(views, pieces.row.tolist(), strict=True):
       if name == _REFERENCE and view is not None:
@@ -417,8 +417,8 @@ def _choose(part: _Part, scores: Scores) -> tuple[np.ndarray, np.ndarray]:
   if scores.statistics:
     first = next(iter(scores.statistics))
     values = sentence_scores(first, scores.statistics[first])
-    own = values[: len(part.compared.names), pieces.row[rows]]
-    change = np.abs(own - own[:1]).max(0, initial=0.0)
+    moved = values[: len(part.compared.names), pieces.row[rows]]
+    change = np.abs(moved - moved[:1]).max(0, initial=0.0)
   order = np.argsort(-change, kind="stable")[: settings.changed]
   return np.union1d(sample, rows[order[change[order] > 0]]), sample
 
@@ -444,12 +444,15 @@ def _add_charts(
   """Adds charts, lists and ranks of the sentences that were searched."""
   compared, settings = part.compared, part.config.inspect
   some = {
-    name: derivation_rows.select(own, searched.rows)
-    for name, own in every.items()
+    name: derivation_rows.select(derivations, searched.rows)
+    for name, derivations in every.items()
   }
   for name in compared.names:
     model = compared.model(name)
-    ranks = {other: searched.ranks(name, own) for other, own in some.items()}
+    ranks = {
+      other: searched.ranks(name, derivations)
+      for other, derivations in some.items()
+    }
     lists: dict[int, Any] = {}
     for row, batch, place in searched.places(name):
       if id(batch) not in lists:
@@ -467,8 +470,8 @@ def _add_charts(
       else:
         chart = chart_views.chart_view(model, result, place, **limits)
       parts = [
-        derivation_views.part_views(model, own, ranks[other], row)
-        for other, own in some.items()
+        derivation_views.part_views(model, derivations, ranks[other], row)
+        for other, derivations in some.items()
       ]
       line = part.pieces.row[searched.rows[row]]
       sentences[line].setdefault("x", []).append(

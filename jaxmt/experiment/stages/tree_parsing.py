@@ -90,12 +90,12 @@ def check(config: ParseConfig) -> None:
 
 def input_paths(config: ParseConfig) -> dict[str, str]:
   """Returns the files that parsers are learnt from, by side."""
-  found = {}
+  paths = {}
   for side in ("source", "target"):
     path = getattr(config, f"{side}_treebank")
     if path and getattr(config, side) in ("supervised", "unsupervised"):
-      found[side] = path
-  return found
+      paths[side] = path
+  return paths
 
 
 def tree_paths(config: ParseConfig) -> dict[str, str]:
@@ -215,10 +215,10 @@ def parse(
   elif target is not None:
     train_heads = text_parsing.parse(target.parser, corpus.train_target).heads
   if config.target != NONE:
-    found = word_clusters.cluster_words(
+    cluster_of = word_clusters.cluster_words(
       corpus.train_target, clusters=config.clusters
     )
-    clusters = word_clusters.to_lines(found)
+    clusters = word_clusters.to_lines(cluster_of)
   return ParsedCorpus(
     train_heads=train_heads,
     tune_heads=tune_heads,
@@ -251,9 +251,9 @@ def _heads(parsed: Trees, lines: Sequence[str], rules: str) -> np.ndarray:
   lengths = [len(line.split()) for line in lines]
   heads = [np.arange(-1, length - 1) for length in lengths]
   for place, row in enumerate(rows.tolist()):
-    own = bank.heads[bank.words.offsets[place] : bank.words.offsets[place + 1]]
-    if len(own) == lengths[row]:
-      heads[row] = own
+    tree = bank.heads[bank.words.offsets[place] : bank.words.offsets[place + 1]]
+    if len(tree) == lengths[row]:
+      heads[row] = tree
   return from_rows(heads).flat
 
 
@@ -284,7 +284,7 @@ def extract(
 ) -> PhraseDependencies:
   """Extracts the dependencies of phrases that tuning and test may use."""
   lines = [line for part in PARTS for line in corpus.part(part).source]
-  found = table_of(
+  table = table_of(
     lines,
     length=config.length,
     corpus=corpus,
@@ -293,10 +293,10 @@ def extract(
     parsed=parsed,
   )
   return PhraseDependencies(
-    keys=found.keys,
-    values=found.values,
-    sizes=found.sizes,
-    metrics={"events": len(found)},
+    keys=table.keys,
+    values=table.values,
+    sizes=table.sizes,
+    metrics={"events": len(table)},
   )
 
 

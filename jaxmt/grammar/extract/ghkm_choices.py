@@ -99,15 +99,15 @@ def find_cuts(tree, spans, root, limits):
   top = 1
   while top:
     row = top - 1
-    kept, waiting = stack[row, 0], stack[row, 1]
+    cut_count, waiting = stack[row, 0], stack[row, 1]
     # Every further minimal rule takes away one undecided site at most.
     spare = min(waiting, most_size - stack[row, 2])
-    if kept + waiting - spare > most_sites:
+    if cut_count + waiting - spare > most_sites:
       top -= 1
     elif waiting == 0:
       cuts = grown_rows(cuts, count + 1)
-      cuts[count, 0] = kept
-      for place in range(kept):
+      cuts[count, 0] = cut_count
+      for place in range(cut_count):
         cuts[count, 1 + place] = stack[row, 3 + place]
       count += 1
       top -= 1
@@ -124,8 +124,8 @@ def find_cuts(tree, spans, root, limits):
         stack[row, 2] += 1
         added = _push_sites(size, spans, site, stack, row, 2 + below + waiting)
         stack[row, 1] = waiting - 1 + added
-      stack[leaving, 3 + kept] = site
-      stack[leaving, 0] = kept + 1
+      stack[leaving, 3 + cut_count] = site
+      stack[leaving, 0] = cut_count + 1
       stack[leaving, 1] = waiting - 1
   return cuts, count
 

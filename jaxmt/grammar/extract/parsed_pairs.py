@@ -82,8 +82,8 @@ def line_heads(lines: Sequence[str], trees: Treebank) -> Ragged:
   flat = [trees.forms[word] for word in trees.words.flat.tolist()]
   if flat != [words[word] for word in ids.flat.tolist()]:
     for tree, row in enumerate(filled.tolist()):
-      own = [trees.forms[word] for word in trees.words[tree].tolist()]
-      if own != lines[row].split():
+      tree_words = [trees.forms[word] for word in trees.words[tree].tolist()]
+      if tree_words != lines[row].split():
         raise ValueError(f"tree {tree + 1} is not of line {row + 1}")
   return Ragged(flat=trees.heads, offsets=ids.offsets)
 

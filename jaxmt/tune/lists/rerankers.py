@@ -138,10 +138,10 @@ class KernelNetwork(nn.Module):
       + jnp.sum(marks**2, -1)
     )
     scale = 2 * max(marks.shape[1], 1) * self.width**2
-    near = jnp.exp(-jnp.maximum(square, 0.0) / scale)
+    kernel = jnp.exp(-jnp.maximum(square, 0.0) / scale)
     return (linear + nn.Dense(
       1, use_bias=False, kernel_init=nn.initializers.zeros, name="kernel"
-    )(near))[..., 0]  # fmt: skip
+    )(kernel))[..., 0]  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -343,10 +343,10 @@ def _trained(fitted, network, parameters, inputs, train, rest) -> Reranker:
   optimizer = optax.adam(config.rate)
 
   def value(parameters, inputs, padded, fixed):
-    found = network.apply(parameters, inputs) + fixed
+    scores = network.apply(parameters, inputs) + fixed
     bent = {k: v for k, v in parameters["params"].items() if k != "linear"}
     size = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(bent))
-    return objective.score_value(found, padded, goal) + 0.5 * config.l2 * size
+    return objective.score_value(scores, padded, goal) + 0.5 * config.l2 * size
 
   @jax.jit
   def chunk(parameters, state, inputs, padded, fixed):
