@@ -271,8 +271,8 @@ def kbest(
     metric: of the costs, one of `jaxmt.metrics.named_metrics.METRICS`.
     unique: whether all strings of a line differ.
     diversity: penalty for each bigram shared with an earlier translation.
-    weights: others than the model's: forests are scored anew, not searched
-      anew.
+    weights: others than the model's: forests are rescored, not
+      searched again.
     derivations: whether lists have derivations.
 
   Raises:

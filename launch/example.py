@@ -33,7 +33,7 @@ print(f"{len(marginals)} edges, {(marginals > 0.5).sum()} of them likely")
 forced = jaxmt.force(model, lines, [references[0][0]])
 print(f"reference reached: {bool(forced.reached[0])} {forced.reasons[0]}")
 
-# %% Other weights score the same forests anew; then scores of the output.
+# %% Other weights rescore the same forests; then scores of the output.
 short = {**model.weights, "WordPenalty": model.weights["WordPenalty"] + 0.5}
 print(jaxmt.kbest(out, k=1, weights=short).lines[0][0])
 print(jaxmt.evaluate(out.text, references, tokenize="none"))

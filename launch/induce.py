@@ -4,8 +4,9 @@ r"""Compares starts of unsupervised parsers over languages, beside a table.
         --config.data=FOLDER
 
 FOLDER holds LANGUAGE.train.gz and LANGUAGE.test.gz. Every run is a file of D;
-started again, the study goes on where it was. Cells are directed accuracies of
-test sentences of at most 10 words, and of all; without punctuation.
+started again, the study continues where it stopped. Cells are directed
+accuracies of test sentences of at most 10 words, and of all; without
+punctuation.
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)

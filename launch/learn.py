@@ -18,8 +18,8 @@ Rules and a language model that were estimated from the same lines know them
 better than any new text. --grammar and --lm may come from other lines instead;
 --dev_grammar and --dev_lm then name those that the weights are meant for.
 
-A run that was killed goes on where it was when it is started again. The workdir
-gets history.jsonl, reachability.json and report.html. Several targets,
+A run that was killed continues where it stopped when it is started again. The
+workdir gets history.jsonl, reachability.json and report.html. Several targets,
 --target=T1,T2, are references of equal standing.
 """
 
@@ -66,7 +66,7 @@ _WEIGHTS = flags.DEFINE_string(
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the run keeps its state")
 _OUTPUT = flags.DEFINE_string("output", "", "where to write the weights")
 _RESUME = flags.DEFINE_bool(
-  "resume", True, "go on with a run of the same settings in the workdir"
+  "resume", True, "continue a run of the same settings in the workdir"
 )
 _JSON = flags.DEFINE_bool("json", False, "print the result as JSON")
 _UPDATE = flags.DEFINE_string(

@@ -57,7 +57,7 @@ _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
 _INPUT = flags.DEFINE_string("input", "", "source text to tune on")
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
 _RESUME = flags.DEFINE_bool(
-  "resume", True, "go on with a run of the same settings in the workdir"
+  "resume", True, "continue a run of the same settings in the workdir"
 )
 _NBEST = flags.DEFINE_integer(
   "nbest_size", 100, "candidates per sentence and round", lower_bound=1

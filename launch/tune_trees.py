@@ -9,7 +9,7 @@ phrase-based search, e.g. of tune.py; its lattices are made once and fixed. Then
 k-best lists with distinct words are parsed from them with the present weights,
 merged with those before, and any method of tune.py learns from them: weights of
 arcs and a copy of the phrase-based weights of their own. W2 is for
-translate_trees.py --dependency_weights. Killed and started again, it goes on
+translate_trees.py --dependency_weights. Killed and started again, it continues
 with the last finished round.
 """
 
@@ -44,7 +44,7 @@ _PATIENCE = flags.DEFINE_integer(
   "patience", 0, "stop after N rounds without a better score; 0: never"
 )
 _SEED = flags.DEFINE_integer("seed", 0, "of everything random")
-_RESUME = flags.DEFINE_bool("resume", True, "go on with an unfinished run")
+_RESUME = flags.DEFINE_bool("resume", True, "continue an unfinished run")
 
 
 def main(argv: list[str]) -> None:

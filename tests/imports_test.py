@@ -2,6 +2,7 @@
 
 import ast
 import pathlib
+import re
 
 import pytest
 
@@ -126,3 +127,31 @@ def test_code_version_follows_what_is_imported(tmp_path):
   assert code_versions.code_version(plain) != code_versions.code_version(
     importing
   )
+
+
+PAGES = (
+  "README.md",
+  "jaxmt/README.md",
+  "configs/README.md",
+  "launch/README.md",
+  "tools/BENCHMARKS.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_modules_that_exist(page):
+  modules = [
+    str(path.relative_to(util.ROOT))
+    for folder in ("jaxmt", "launch", "configs", "tools", "tests")
+    for path in (util.ROOT / folder).rglob("*.py")
+  ]
+  named = set(
+    re.findall(r"`([\w/.]+\.py)[` :]", (util.ROOT / page).read_text())
+  )
+  assert named
+  missing = [
+    name
+    for name in named
+    if not any(f"/{path}".endswith(f"/{name}") for path in modules)
+  ]
+  assert not missing

@@ -27,7 +27,7 @@ from jaxmt.decode import model as models
 from jaxmt.decode.chart import decoder, search
 from jaxmt.text import kernels as cores
 
-_TIMES = 3  # sentences are taken so many times
+_TIMES = 3  # how often each sentence is taken
 _SIZES = {
   "cdec": ((30, 120), (30, 180)),
   "moses": ((30, 80), (30, 180)),

@@ -9,7 +9,7 @@
     python tools/table.py runs/al
 
 The same systems as in `alignment.py`, of which each learns its simpler aligners
-and features anew; here all share them, and the links that are scored against
+and features again; here all share them, and the links that are scored against
 gold are of the same models as those of the bitext. Run it where the folder
 `links` is; entries are its files NAME.bitext.links.
 """

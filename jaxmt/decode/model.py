@@ -333,8 +333,8 @@ def host_parameters(model: Model) -> tuple[Any, ...]:
 def with_weights(model: Model, weights: Mapping[str, float]) -> Model:
   """Returns the same rules under other weights.
 
-  Only static scores and the order of each pattern's rules are computed anew.
-  Sentences made for the old model are scored anew where they are used.
+  Only static scores and the order of each pattern's rules are recomputed.
+  Sentences made for the old model are rescored where they are used.
   """
   base = np.append(_rule_scores(model.table, weights), 0.0)
   if model.templates is not None:

@@ -252,7 +252,7 @@ def derivation_features(
   """Returns each derivation's feature values, float64 `[B, F]`.
 
   Columns are `model.feature_names`. Their product with the weights is the
-  model score up to rounding; the language model is read anew, left to right.
+  model score up to rounding; the language model is read again, left to right.
   """
   table, units = model.table, model.units
   size = model.num_rules

@@ -122,7 +122,7 @@ def freeze(
   """Builds the frozen dataclass `cls` from a config of the same shape.
 
   Missing keys take the field's default. Sequences become tuples. Integers
-  serve where floats are wanted; nothing else is converted.
+  serve where floats are expected; nothing else is converted.
 
   Raises:
     InputError: for an unknown key, a missing one without default, or a value

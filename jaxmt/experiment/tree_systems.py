@@ -4,7 +4,7 @@ system = tree_systems.load(finished_run.read("runs/trees"))
 trees = tree_systems.translate(system, lines)
 
 New text is parsed with the parser that the run has learnt. Phrase dependencies
-are extracted anew from the run's training part, since the run has only those
+are extracted again from the run's training part, since the run has only those
 that its own text may use.
 """
 

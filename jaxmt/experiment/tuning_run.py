@@ -137,7 +137,7 @@ def open_workdir(
     if files.read_bytes(str(record)) != (text_of + "\n").encode():
       raise InputError(
         "holds a run with other settings or files; choose another --workdir,"
-        " or --noresume to begin anew",
+        " or --noresume to start over",
         path=workdir,
       )
   elif (folder / "state").exists():

@@ -354,7 +354,7 @@ def find_events(words, first, last, table, ends, found):
 
 @njit
 def room(words):
-  """The most events that `find_events` can find in so many words."""
+  """Returns the most events that `find_events` can find in N words."""
   return 3 * words + words * words // 2
 
 

@@ -231,7 +231,7 @@ def leave_one_out(
     groups: of the same rules.
     own_rules: the rules the sentence gave, int `[M]`; see `provenance.py`.
     own_counts: the counts it gave them, `[M]`.
-    rules: the rules whose θ is wanted, int `[N]`.
+    rules: the rules to estimate, int `[N]`.
     floor: as in `relative_frequency`; a rule that only this sentence has gets
       it (or what alpha leaves).
 

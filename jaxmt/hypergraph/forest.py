@@ -229,7 +229,7 @@ def restrict(forest: Forest, edges: np.ndarray) -> Forest:
 
 
 def _part(forest, nodes, edges, node_offsets, edge_offsets) -> Forest:
-  """Some nodes and edges of a forest, numbered anew."""
+  """Some nodes and edges of a forest, renumbered."""
   number = np.full(forest.num_nodes + 1, -1, np.int32)  # the last: of tail -1
   number[nodes] = np.arange(len(nodes), dtype=np.int32)
   return Forest(

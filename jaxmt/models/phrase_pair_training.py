@@ -2,7 +2,7 @@
 
 1. An auto-encoder of each language learns to rebuild its phrases.
 2. In each round, both sides learn from the other's vectors as they were at the
-   beginning of the round; wrong phrases are drawn anew.
+   beginning of the round; wrong phrases are redrawn.
 3. After each round the joint error of all pairs is computed, with wrong phrases
    that are always the same. If it has not fallen, the round before is the
    result; otherwise the next round begins, up to a number of rounds.

@@ -37,7 +37,7 @@ def write(directory: pathlib.Path, values: Mapping[str, Any], meta: dict):
   """Writes values as the artefact `directory`, atomically.
 
   The caller holds the artefact's lock: what earlier writers of the same
-  artefact left behind when they were killed is removed.
+  artefact left over when they were killed is removed.
 
   Args:
     directory: the final folder. An older artefact of that name is replaced at

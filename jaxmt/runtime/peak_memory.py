@@ -5,7 +5,7 @@ import sys
 
 
 def reset() -> None:
-  """Begins to measure anew, where the system can: Linux."""
+  """Starts a new measurement where the system can: Linux."""
   try:
     with open("/proc/self/clear_refs", "w") as out:
       out.write("5")

@@ -7,7 +7,7 @@ of the files that it imports (whose constants are compiled in) and of all
 kernel files that can be reached from there.
 
 What is in the cache is run, so its folder must be ours alone: if it is not
-owned by this user, or others may write to it, kernels are compiled anew in
+owned by this user, or others may write to it, kernels are compiled again in
 every process. Nothing is created or read before the first kernel runs.
 """
 

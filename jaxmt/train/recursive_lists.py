@@ -8,7 +8,7 @@ some were scored: there the search went wrong beyond repair, and the good ones
 that fell off are added. If there is no such beam, it is that of the goal.
 
 Candidates are given as the nodes of their derivations, so that the network can
-be applied to them anew.
+be applied to them again.
 """
 
 import collections

@@ -6,7 +6,7 @@
 The hand-aligned pairs join the bitext, so that the simpler aligners know their
 words; weights are learnt on them (`itg_training`); then the bitext is linked.
 With `rounds`, EMD (Liu, Li & Zhou, Coling 2010): link probabilities,
-fertilities and rules are counted anew on the links of the whole bitext and
+fertilities and rules are recounted on the links of the whole bitext and
 weights learnt again, until the score of held-out pairs no longer rises. (The
 paper stops by the score of its test pairs.) Linking the bitext and collecting
 its rules are map-reduce steps over shards, on threads or on Ray.
@@ -261,7 +261,7 @@ def semi_supervised(
   runner: Runner = _HERE,
   report: Callable[[str], None] = lambda line: None,
 ) -> tuple[ItgModel, Ragged, list[dict[str, Any]]]:
-  """Runs EMD: training, linking of the whole bitext, counting anew.
+  """Runs EMD: training, linking of the whole bitext, recounting.
 
   The last hand-aligned pairs are held out, the best round's model wins.
 

@@ -6,7 +6,8 @@ numbers and returns candidates, the best of each sentence first.
 
 Weights are judged by what the decoder makes of them, never by re-ranking the
 pool, and the best-judged ones are returned. `save` keeps the state of a round,
-and a run stopped at any round goes on from it (`restore`) with the same result.
+and a run stopped at any round continues from it (`restore`), with the same
+result.
 """
 
 import dataclasses
@@ -162,7 +163,7 @@ def run(
     stages=stages,
   )
   pool = state.candidates
-  if pool is not None:  # of a run that goes on
+  if pool is not None:  # of a resumed run
     measured = setting.measured(pool, np.arange(len(references)))
     state = dataclasses.replace(state, candidates=measured)
   while not state.finished:

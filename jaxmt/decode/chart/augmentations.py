@@ -2,7 +2,7 @@
 
 All of them score *goodness*, how near a string comes to its reference, from the
 accumulators that hypotheses carry (see `accumulators`): length, n-gram matches
-and n-gram hits. Goodness is a ratio of sums. So it is computed anew from the
+and n-gram hits. Goodness is a ratio of sums. So it is recomputed from the
 sums of every hypothesis, never added up over edges, and it is defined for the
 parts of a sentence too.
 

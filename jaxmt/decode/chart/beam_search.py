@@ -330,7 +330,7 @@ def _score(task, carry, rows, application_TM, ranks_TMA, sum_TM) -> _Scored:
     )
     states.append(state)
     values.append(value)
-  # Added up anew: the sums may hold credits and augmented scores.
+  # Added up again: the sums may hold credits and augmented scores.
   model_TM = get(chart.static, rows, application_TM)
   model_TM += feature_states.joined_score(task, values)
   model_TM += get(carry.score.reshape(-1), tails_TMA).sum(-1)

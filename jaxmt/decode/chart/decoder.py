@@ -114,7 +114,7 @@ def make_batches(
       room = cells
     groups[-1].append(row)
     room -= counts[row]
-  # Deal each run of `parts` groups out anew, so that the parts are alike.
+  # Redistribute each run of `parts` groups so that the parts are alike.
   batches = []
   for first in range(0, len(groups), parts):
     rows = [row for group in groups[first : first + parts] for row in group]
@@ -499,7 +499,7 @@ def decode(
 
   Args:
     model: rules, features and weights.
-    source: N sentences; scored anew if they were made for other weights.
+    source: N sentences; rescored if they were made for other weights.
     config: how to decode.
     mesh: devices to split each batch over.
     parameters: of `search_parameters`, if the text is decoded more than once.

@@ -241,7 +241,7 @@ def keys(features: Sequence[StatefulFeature], states: States) -> jax.Array:
       key = (key ^ lax.bitcast_convert_type(part, jnp.uint32)) * factor
       key ^= key >> 15
     out.append(key)
-  # Or the compiler might hash anew for every pair that is compared.
+  # Or the compiler might hash again for every pair that is compared.
   return lax.optimization_barrier(jnp.stack(out, axis=-1))
 
 

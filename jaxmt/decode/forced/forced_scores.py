@@ -69,7 +69,7 @@ def edge_scores(model: Model, source: Source, forest: Forest) -> np.ndarray:
   """Returns the model's scores of edges whose annotation is known, float32.
 
   Forced forests do not depend on weights. Under other weights only these
-  scores are computed anew.
+  scores are recomputed.
 
   Args:
     model: rules and weights.

@@ -1,6 +1,6 @@
 """Training θ on the training part: rule probabilities from derivations.
 
-The first five features of the rules are estimated anew; the others stay.
+The first five features of the rules are re-estimated; the others stay.
 """
 
 import dataclasses

@@ -152,7 +152,7 @@ def attach(spans, free, root, sites, most):
     free: unaligned words beside each gap, see `find_frontier`.
     root: the rule's root.
     sites: its sites.
-    most: how many ways are wanted; 1 gives the tight spans only.
+    most: the most ways to return; 1 gives the tight spans only.
 
   Returns:
     `(variants int32, number)`: begin and end of the root's span, then of the

@@ -51,7 +51,7 @@ class ForestPool:
     return dataclasses.replace(self, references=references)
 
   def take(self, chosen: np.ndarray) -> "ForestPool":
-    """Returns the forests of some sentences, numbered anew."""
+    """Returns the forests of some sentences, renumbered."""
     some = portable_forest.select(self.spelled, chosen)
     some = dataclasses.replace(some, sentence=np.arange(len(chosen)))
     references = [self.references[row] for row in np.asarray(chosen).tolist()]

@@ -317,7 +317,7 @@ def run_passes(
     one_pass: `(order, state, steps, settings) -> (steps, updates, loss)`, see
       `mira_pass`.
     sentences: B.
-    learner: goes on with its average and its pseudo-document.
+    learner: continues with its average and its pseudo-document.
     config: see `MiraConfig`.
     seed: of the orders.
   """

@@ -35,7 +35,7 @@ class RampionConfig:
       3.10): gamma_i is this times the list's range of scores over its range of
       costs, so that model and cost trade off alike in all lists. The thesis
       does not say how to choose gamma_i. `cost_scale` is not used then.
-    rounds: T', how often the hopes are chosen anew (the thesis: 10, for each
+    rounds: T', how often the hopes are chosen again (the thesis: 10, for each
       of 20 rounds of decoding).
     passes: T'', over the sentences for each choice.
     rate: eta (the thesis: 1e-4, starting from sensible weights).

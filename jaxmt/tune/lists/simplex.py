@@ -19,7 +19,7 @@ class SimplexConfig:
     metric: what to optimise.
     evaluations: of the corpus score, in all.
     size: of the first simplex around the start.
-    restarts: simplices built anew around the best point, each half as large.
+    restarts: simplices rebuilt around the best point, each half as large.
   """
 
   metric: str = "bleu"
