@@ -289,18 +289,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
     The comparison as a text table.
   """
   text = _corpus(run, config.data)
-  gold = {
-    parameter: pipeline.source_file(path)
-    for parameter, path in align.input_paths(config.align).items()
-  }
-  links = run.stage(
-    "align",
-    align.align,
-    config=config.align,
-    resumable=False,
-    corpus=text,
-    **gold,
-  )
+  links = _links(run, config, text)
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
   built: dict[str, SystemArtefacts] = {}
   trees: dict[str, TreeArtefacts] = {}
@@ -308,21 +297,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
   if config.systems:
     rules = _rules(run, config, "grammar", corpus=text, links=links)
     shared = {"corpus": text, "grammar": rules, "lm": model}
-    learned_from = shared
-    if config.held_out and any(map(systems.learns_weights, config.systems)):
-      learned_from = _held_out(run, config, links, **shared)
-    built = _systems(run, config, shared, learned_from)
-    if systems.PHRASE_DEPENDENCY in config.systems:
-      coarse = built[systems.PRIMARY].tune
-      trees[systems.PHRASE_DEPENDENCY] = _trees(
-        run,
-        config,
-        links,
-        corpus=text,
-        grammar=rules,
-        lm=model,
-        coarse=coarse,
-      )
+    built, trees = _all_systems(run, config, links, shared)
   floor = run.stage(
     "gloss",
     gloss.gloss,
@@ -335,18 +310,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
     **{name: artefacts.decode for name, artefacts in trees.items()},
   }
   translations = {name: decoded[name] for name in config.systems}
-  scores = {
-    part: run.stage(
-      f"evaluate-{part}",
-      evaluate.evaluate,
-      config=dataclasses.replace(config.evaluate, part=part),
-      resumable=False,
-      corpus=text,
-      **translations,
-      gloss=floor,
-    )
-    for part in corpus.PARTS
-  }
+  scores = _scores(run, config, text, floor, translations)
   outcome = Outcome(
     config=config,
     corpus=text,
@@ -369,6 +333,64 @@ def run(run: Run, config: ExperimentConfig) -> str:
     trees=trees,
   )
   return experiment_report.publish(run, outcome)
+
+
+def _links(run: Run, config: ExperimentConfig, text: Artefact) -> Artefact[Any]:
+  """Aligns the words of the training part."""
+  gold = {
+    parameter: pipeline.source_file(path)
+    for parameter, path in align.input_paths(config.align).items()
+  }
+  return run.stage(
+    "align",
+    align.align,
+    config=config.align,
+    resumable=False,
+    corpus=text,
+    **gold,
+  )
+
+
+def _all_systems(
+  run: Run,
+  config: ExperimentConfig,
+  links: Artefact,
+  shared: dict[str, Artefact],
+) -> tuple[dict[str, SystemArtefacts], dict[str, TreeArtefacts]]:
+  """Trains and decodes the systems: those of rules, and trees over phrases."""
+  learned_from = shared
+  if config.held_out and any(map(systems.learns_weights, config.systems)):
+    learned_from = _held_out(run, config, links, **shared)
+  built = _systems(run, config, shared, learned_from)
+  trees = {}
+  if systems.PHRASE_DEPENDENCY in config.systems:
+    coarse = built[systems.PRIMARY].tune
+    trees[systems.PHRASE_DEPENDENCY] = _trees(
+      run, config, links, coarse=coarse, **shared
+    )
+  return built, trees
+
+
+def _scores(
+  run: Run,
+  config: ExperimentConfig,
+  text: Artefact,
+  floor: Artefact,
+  translations: dict[str, Artefact],
+) -> dict[str, Artefact]:
+  """Scores the output of all systems, and the gloss, on both parts."""
+  return {
+    part: run.stage(
+      f"evaluate-{part}",
+      evaluate.evaluate,
+      config=dataclasses.replace(config.evaluate, part=part),
+      resumable=False,
+      corpus=text,
+      **translations,
+      gloss=floor,
+    )
+    for part in corpus.PARTS
+  }
 
 
 def _rules(

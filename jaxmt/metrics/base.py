@@ -25,7 +25,7 @@ H: hypotheses. N: sentences. S: statistics per hypothesis.
 import concurrent.futures
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -125,6 +125,29 @@ def ratio(xp: Any, above: Any, below: Any) -> Any:
   return xp.where(positive, above / xp.where(positive, below, 1), 0.0)
 
 
+class Groups(NamedTuple):
+  """Hypotheses by sentence: group g has rows of `starts[g : g + 2]`."""
+
+  sentences: np.ndarray  # int64 [G]
+  starts: np.ndarray  # int64 [G + 1]
+  rows: np.ndarray  # numbers of hypotheses, int64 [H]
+
+
+class HypothesisTokens(NamedTuple):
+  """Tokens of H hypotheses, as kernels take them."""
+
+  flat: np.ndarray  # int32
+  offsets: np.ndarray  # int64 [H + 1]
+
+
+class ReferenceTokens(NamedTuple):
+  """Tokens of all references; sentence n has those of `first[n : n + 2]`."""
+
+  flat: np.ndarray  # int32
+  offsets: np.ndarray  # of references, int64
+  first: np.ndarray  # int64 [N + 1]
+
+
 def run_kernel(
   kernel: Callable[..., None],
   references: References,
@@ -136,11 +159,10 @@ def run_kernel(
 ) -> np.ndarray:
   """Runs a kernel over hypotheses grouped by sentence, on several threads.
 
-  The kernel is `(low, high, sentences, starts, rows, hypothesis flat, offsets,
-  reference flat, offsets, first, *arguments, out)`. Group g, for `low <= g <
-  high`, holds the hypotheses `rows[starts[g] : starts[g + 1]]` of sentence
-  `sentences[g]`; it writes their rows of `out`. Groups are independent, so the
-  result does not depend on the number of threads.
+  The kernel is `(low, high, groups, hypotheses, references, *arguments, out)`,
+  with records `Groups`, `HypothesisTokens` and `ReferenceTokens`. Of groups
+  `low <= g < high` it writes the hypotheses' rows of `out`. Groups are
+  independent, so the result does not depend on the number of threads.
 
   Args:
     kernel: compiled, releases the interpreter lock.
@@ -177,14 +199,16 @@ def run_kernel(
   sentences = ordered[starts[:-1]]
 
   inputs = (
-    sentences,
-    starts,
-    rows,
-    read_only(hypotheses.flat, np.int32),
-    read_only(hypotheses.offsets, np.int64),
-    read_only(references.tokens.flat, np.int32),
-    read_only(references.tokens.offsets, np.int64),
-    read_only(references.first, np.int64),
+    Groups(sentences, starts, rows),
+    HypothesisTokens(
+      read_only(hypotheses.flat, np.int32),
+      read_only(hypotheses.offsets, np.int64),
+    ),
+    ReferenceTokens(
+      read_only(references.tokens.flat, np.int32),
+      read_only(references.tokens.offsets, np.int64),
+      read_only(references.first, np.int64),
+    ),
     *arguments,
   )
 
@@ -229,8 +253,9 @@ ReferenceTrie = tuple[
 
 
 @njit
-def largest_group(offsets, first, low, high, sentences):
+def largest_group(groups, references, low, high):
   """Returns the most reference tokens any of the sentences has, at least 1."""
+  sentences, (_, offsets, first) = groups.sentences, references
   most = 1
   for group in range(low, high):
     sentence = sentences[group]

@@ -154,11 +154,11 @@ def _reference_length(length, offsets, low, high, rule):
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, order, rule, out,
-):  # fmt: skip
-  most = base.largest_group(ref_offsets, first, low, high, sentences)
+def _kernel(low, high, groups, hypotheses, references, order, rule, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
+  most = base.largest_group(groups, references, low, high)
   grams = base.allocate_trie(most * order)
   for group in range(low, high):
     begin = first[sentences[group]]

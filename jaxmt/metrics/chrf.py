@@ -164,10 +164,11 @@ def _totals(counts, place, order, mine, theirs, orders):
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, char_order, word_order, factor, keep_space, epsilon, out,
-):  # fmt: skip
+def _kernel(low, high, groups, hypotheses, references, settings, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
+  char_order, word_order, factor, keep_space, epsilon = settings
   orders = char_order + word_order
   room = max(_longest(offsets), _longest(ref_offsets))
   most = _longest(ref_offsets)
@@ -254,11 +255,7 @@ def statistics(
     references,
     hypotheses,
     sentence,
-    char_order,
-    word_order,
-    float(beta) ** 2,
-    whitespace,
-    epsilon,
+    (char_order, word_order, float(beta) ** 2, whitespace, epsilon),
     size=3 * (char_order + word_order),
     threads=threads,
   )

@@ -97,10 +97,10 @@ def edit_distance(one, other):
 
 
 @njit
-def _wer_kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, out,
-):  # fmt: skip
+def _wer_kernel(low, high, groups, hypotheses, references, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
   for group in range(low, high):
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
@@ -117,11 +117,11 @@ def _wer_kernel(
 
 
 @njit
-def _per_kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, out,
-):  # fmt: skip
-  most = base.largest_group(ref_offsets, first, low, high, sentences)
+def _per_kernel(low, high, groups, hypotheses, references, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
+  most = base.largest_group(groups, references, low, high)
   words = base.allocate_trie(most)
   matches = np.zeros(1, np.float64)
   for group in range(low, high):

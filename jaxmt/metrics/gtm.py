@@ -75,10 +75,10 @@ def _match_size(text, reference, exponent, free, open_, runs):
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, exponent, out,
-):  # fmt: skip
+def _kernel(low, high, groups, hypotheses, references, exponent, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
   longest = 1
   for row in range(len(offsets) - 1):
     longest = max(longest, offsets[row + 1] - offsets[row])

@@ -199,10 +199,10 @@ def _sentence_score(row, parameters):
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, parameters, beam, out,
-):  # fmt: skip
+def _kernel(low, high, groups, hypotheses, references, parameters, beam, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
   counts = np.zeros(5, np.float64)
   for group in range(low, high):
     begin = first[sentences[group]]

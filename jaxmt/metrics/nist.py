@@ -79,12 +79,12 @@ def prepare(
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, information, out,
-):  # fmt: skip
+def _kernel(low, high, groups, hypotheses, references, information, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
   order = information.shape[1]
-  most = base.largest_group(ref_offsets, first, low, high, sentences)
+  most = base.largest_group(groups, references, low, high)
   grams = base.allocate_trie(most * order)
   keys, nodes, limits, counts, state = grams
   weights = np.zeros(most * order + 1, np.float64)

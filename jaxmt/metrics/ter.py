@@ -349,10 +349,10 @@ def _edits(hypothesis, reference, work):
 
 
 @njit
-def _kernel(
-  low, high, sentences, starts, rows, flat, offsets, ref_flat, ref_offsets,
-  first, out,
-):  # fmt: skip
+def _kernel(low, high, groups, hypotheses, references, out):
+  sentences, starts, rows = groups
+  flat, offsets = hypotheses
+  ref_flat, ref_offsets, first = references
   room_n = room_m = np.int64(32)
   work = _allocate(room_n, room_m)
   for group in range(low, high):

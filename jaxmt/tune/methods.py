@@ -274,89 +274,59 @@ def configure(method: Method, changes: Mapping[str, str]) -> Method:
 
 def _register_own() -> None:
   """Registers the methods of this package that are no losses."""
-  climb = Method(optimise=mert.optimise, config=mert.MertConfig(), centred=True)
-  register("mert", climb)
-  register(
-    "gradient-mert",
-    dataclasses.replace(climb, config=mert.MertConfig(gradient=True)),
+  explorer = functools.partial(Method, explores=True)
+  margin = functools.partial(
+    explorer, optimise=mira.optimise, passes=mira.passes
   )
-  register(
-    "zero-one", dataclasses.replace(climb, optimise=mert.optimise_zero_one)
+  perceptron = functools.partial(
+    explorer, optimise=online.perceptron, passes=online.perceptron_passes
   )
-  register("forest-mert", _forest_mert)
-  register("nelder-mead", _nelder_mead)
-  register("pro", Method(optimise=pro.optimise, config=pro.ProConfig()))
-  # Of two rounds of decoding, as published: a tenth of the new weights.
-  register(
-    "pro-interpolated",
-    Method(optimise=pro.optimise, config=pro.ProConfig(interpolation=0.1)),
-  )
-  for name, constraints in (("kbmira", 1), ("mira", 5)):
-    register(
-      name,
-      Method(
-        optimise=mira.optimise,
-        config=mira.MiraConfig(constraints=constraints),
-        passes=mira.passes,
-        explores=True,
-      ),
-    )
-  register(
-    "perceptron",
-    Method(
-      optimise=online.perceptron,
-      config=online.PerceptronConfig(),
-      passes=online.perceptron_passes,
-      explores=True,
+  ramp = functools.partial(explorer, optimise=rampion.optimise, centred=True)
+  climb = functools.partial(Method, centred=True)
+  for name, method in {
+    "mert": climb(optimise=mert.optimise, config=mert.MertConfig()),
+    "gradient-mert": climb(
+      optimise=mert.optimise, config=mert.MertConfig(gradient=True)
     ),
-  )
-  register(
-    "batched-perceptron",
-    Method(
-      optimise=online.perceptron,
-      config=online.PerceptronConfig(batch=10, rate=0.05),
-      passes=online.perceptron_passes,
-      explores=True,
+    "zero-one": climb(
+      optimise=mert.optimise_zero_one, config=mert.MertConfig()
     ),
-  )
-  register(
-    "minibatch-mira",
-    Method(
+    "forest-mert": _forest_mert,
+    "nelder-mead": _nelder_mead,
+    "lp-mert": _lp_mert,
+    "particle-swarm": Method(
+      optimise=swarm.optimise, config=swarm.SwarmConfig()
+    ),
+    "pro": Method(optimise=pro.optimise, config=pro.ProConfig()),
+    # Of two rounds of decoding, as published: a tenth of the new weights.
+    "pro-interpolated": Method(
+      optimise=pro.optimise, config=pro.ProConfig(interpolation=0.1)
+    ),
+    "kbmira": margin(config=mira.MiraConfig(constraints=1)),
+    "mira": margin(config=mira.MiraConfig(constraints=5)),
+    "minibatch-mira": explorer(
       optimise=minibatch_mira.optimise,
       config=minibatch_mira.MinibatchMiraConfig(),
       passes=minibatch_mira.passes,
-      explores=True,
     ),
-  )
-  register(
-    "particle-swarm",
-    Method(optimise=swarm.optimise, config=swarm.SwarmConfig()),
-  )
-  register("lp-mert", _lp_mert)
-  register(
-    "arow",
-    Method(
+    "perceptron": perceptron(config=online.PerceptronConfig()),
+    "batched-perceptron": perceptron(
+      config=online.PerceptronConfig(batch=10, rate=0.05)
+    ),
+    "arow": explorer(
       optimise=online.arow,
       config=online.ArowConfig(),
       passes=online.arow_passes,
-      explores=True,
     ),
-  )
-  # Ramp 1 only defends its own choice: without large costs and steps it stays
-  # where it is.
-  for name, config in (
-    ("rampion", rampion.RampionConfig()),
-    ("ramp1", rampion.RampionConfig(form=1, rate=0.01)),
-    ("ramp2", rampion.RampionConfig(form=2)),
-    ("ramp3", rampion.RampionConfig(form=3)),
-    ("ramp2-gamma", rampion.RampionConfig(form=2, gamma=1.0)),
-  ):
-    register(
-      name,
-      Method(
-        optimise=rampion.optimise, config=config, explores=True, centred=True
-      ),
-    )
+    "rampion": ramp(config=rampion.RampionConfig()),
+    # Ramp 1 only defends its own choice: without large costs and steps it stays
+    # where it is.
+    "ramp1": ramp(config=rampion.RampionConfig(form=1, rate=0.01)),
+    "ramp2": ramp(config=rampion.RampionConfig(form=2)),
+    "ramp3": ramp(config=rampion.RampionConfig(form=3)),
+    "ramp2-gamma": ramp(config=rampion.RampionConfig(form=2, gamma=1.0)),
+  }.items():
+    register(name, method)
 
 
 def _register_thesis() -> None:
