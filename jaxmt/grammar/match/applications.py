@@ -12,6 +12,7 @@ compiled twice).
 
 import dataclasses
 import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -194,12 +195,14 @@ def select(
     patterns.copies,
     patterns.spans,
     patterns.places,
-    (*patterns.trie, *ranked),
-    patterns.lhs,
-    np.ascontiguousarray(scores, np.float32),
-    patterns.glue,
+    _Rules(
+      (*patterns.trie, *ranked),
+      patterns.lhs,
+      np.ascontiguousarray(scores, np.float32),
+      patterns.glue,
+      patterns.copy_all,
+    ),
     (limit, patterns.width),
-    patterns.copy_all,
     patterns.joins,
   )
   sentence, begin, end, category, level, _ = np.ascontiguousarray(cells.T)
@@ -216,6 +219,16 @@ def select(
     dropped=dropped,
     place=np.arange(1, len(sentence) + 1, dtype=np.int32),
   )
+
+
+class _Rules(NamedTuple):
+  """The grammar as kernels take it."""
+
+  grammar: Any  # the trie and its ranked rules
+  lhs: np.ndarray  # labels of the rules, int32 [R]
+  scores: np.ndarray  # of rules, goal and copied words, float32 [R + 1 + P]
+  glue: Any  # rules of arity 1, of 2; whether only where no rule covers all
+  copy_all: bool  # whether words that rules translate are copied, too
 
 
 @njit
@@ -236,7 +249,7 @@ def has_label(spans, item, links, label):
 
 
 @njit
-def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
+def _ordinary(item, pattern, labels, inside, table, heap, items):
   """Offers every pattern application of one cell to its heap.
 
   Returns:
@@ -244,7 +257,8 @@ def _ordinary(item, pattern, labels, inside, grammar, lhs, scores, heap, items):
   """
   places, links, side = pattern
   spans, span_item, span_links = labels
-  _, _, rules, offsets = grammar
+  _, _, rules, offsets = table.grammar
+  lhs, scores = table.lhs, table.scores
   size, offered = np.int64(0), np.int64(0)
   while item >= 0:
     total = np.float64(0.0)
@@ -332,8 +346,9 @@ def _write_ordinary(out, filled, size, heap, items, places, side, cell_of):
 
 
 @njit
-def _write_glue(out, filled, size, heap, items, end, side, cell_of, glue_cell):
+def _write_glue(out, filled, size, best, end, side, cell_of, glue_cell):
   """Appends a glue cell's applications, best first; returns the new fill."""
+  heap, items = best
   for rank in by_falling_value(heap, size):
     clear_row(out, filled)
     split = items[rank, 1]
@@ -346,19 +361,61 @@ def _write_glue(out, filled, size, heap, items, end, side, cell_of, glue_cell):
 
 
 @njit
-def _sentence(
-  text,
-  copies,
-  spans,
-  places,
-  grammar,
-  lhs,
-  scores,
-  glue,
-  limits,
-  copy_all,
-  base,
-):
+def _write_cell(cells, number, begin, end, category, filled):
+  """Writes a cell whose applications end at row `filled`."""
+  cells[number, 0], cells[number, 1] = begin, end
+  cells[number, 2] = category
+  cells[number, 3] = end - begin  # its level
+  cells[number, 4] = filled
+
+
+@njit
+def _glue_cells(cells, out, spans, table, best, base):
+  """Appends the glue cells of a sentence and its goal to the other cells.
+
+  Args:
+    cells: the ordinary cells, and how many there are.
+    out: their applications, and how many there are.
+    spans: by span, the best score inside and the cell; their side.
+    table: the rules.
+    best: heap and items, room for the applications of a cell.
+    base: the number of the first cell.
+
+  Returns:
+    `(cells, applications, dropped)`.
+  """
+  (rows, num_cells), (lines, filled) = cells, out
+  inside, cell_of, side = spans
+  heap, items = best
+  glue_inside = np.full(side, _NONE, np.float64)
+  glue_cell = np.full(side, -1, np.int32)
+  dropped = np.int64(0)
+  # Glue cells: the words up to `end`, cut at every place.
+  for end in range(1, side):
+    rows = grown_rows(rows, num_cells + 2)
+    lines = grown_rows(lines, filled + len(heap) + 1)
+    size, offered = _glued(
+      end, side, inside, glue_inside, table.glue, table.scores, heap, items
+    )
+    dropped += offered - size
+    glue_inside[end] = largest(heap, size)
+    glue_cell[end] = base + num_cells
+    filled = _write_glue(
+      lines, filled, size, best, end, side, cell_of, glue_cell
+    )
+    _write_cell(rows, num_cells, 0, end, GLUE, filled)
+    num_cells += 1
+  # The goal: the glue cell of the whole sentence.
+  clear_row(lines, filled)
+  lines[filled, 0], lines[filled, 1] = len(table.lhs), glue_cell[side - 1]
+  filled += 1
+  _write_cell(rows, num_cells, 0, side - 1, GOAL, filled)
+  num_cells += 1
+  return rows[:num_cells], lines[:filled], dropped
+
+
+@njit
+def _sentence(text, copies, spans, places, table, limits, base):
   """Returns one sentence's cells and applications.
 
   A span (begin, end) is number `begin * side + end`.
@@ -368,13 +425,8 @@ def _sentence(
     copies: which copied word each token is.
     spans: constituents: begin, end, label.
     places: pattern matches, see `source_trie.find_patterns`.
-    grammar: the trie and its ranked rules.
-    lhs: labels of the rules.
-    scores: of the rules, the goal and the copied words.
-    glue: the glue rules of arity 1 and 2, and whether to join only where no
-      rule covers all words.
+    table: the rules.
     limits: most applications of a cell, most sites.
-    copy_all: whether known words are copied too.
     base: the number of the first cell.
 
   Returns:
@@ -388,100 +440,62 @@ def _sentence(
   # Pattern matches and constituents, chained by their span.
   heads, links = _chains(places, len(places), side)
   span_heads, span_links = _chains(spans, len(spans), side)
-  # By span: the best score inside, and the cell; for glue cells by end.
+  # By span: the best score inside, and the cell.
   inside = np.full(side * side, _NONE, np.float64)
   cell_of = np.full(side * side, -1, np.int32)
-  glue_inside = np.full(side, _NONE, np.float64)
-  glue_cell = np.full(side, -1, np.int32)
   # The applications of the cell at hand, and all cells and applications.
   heap = np.empty(limit, np.float64)
   items = np.empty((limit, 2), np.int32)
   cells = np.empty((64, 5), np.int32)  # begin, end, category, level, filled
   out = np.empty((4096, 1 + width), np.int32)
   num_cells, filled, dropped = np.int64(0), np.int64(0), np.int64(0)
-  # Ordinary cells by length, then glue cells, then the goal.
-  for size_of in range(1, length + 3):
-    first, last = 0, length - size_of + 1
-    if size_of == length + 1:
-      first, last = 1, length + 1
-    elif size_of == length + 2:
-      first, last = length, length + 1
-    for begin in range(first, last):
-      cells = grown_rows(cells, num_cells + 1)
+  # Ordinary cells, short spans first.
+  for words in range(1, length + 1):
+    for begin in range(length - words + 1):
+      # Rules whose patterns match the span, best first.
+      place = begin * side + begin + words
+      size, offered = _ordinary(
+        heads[place],
+        (places, links, side),
+        (spans, span_heads[place], span_links),
+        inside,
+        table,
+        heap,
+        items,
+      )
+      # A single word that no rule translates is copied.
+      if words == 1:
+        known = _is_known(heads[place], places, links, table.grammar[3])
+        if table.copy_all or not known:
+          rule = len(table.lhs) + 1 + copies[begin]
+          bound = np.float64(table.scores[rule])
+          size = offer(heap, items, size, bound, np.int32(rule), np.int32(-1))
+          offered += 1
+      if size == 0:
+        continue  # no cell
+      dropped += offered - size
+      inside[place] = largest(heap, size)
       out = grown_rows(out, filled + limit)
-      if size_of > length:
-        cells[num_cells, 0], cells[num_cells, 1] = 0, begin
-        if size_of == length + 2:
-          # The goal: the glue cell of the whole sentence.
-          cells[num_cells, 2] = GOAL
-          clear_row(out, filled)
-          out[filled, 0], out[filled, 1] = len(lhs), glue_cell[begin]
-          filled += 1
-        else:
-          # A glue cell: the words up to `begin`, cut at every place.
-          cells[num_cells, 2] = GLUE
-          size, offered = _glued(
-            begin, side, inside, glue_inside, glue, scores, heap, items
-          )
-          dropped += offered - size
-          best = largest(heap, size)
-          filled = _write_glue(
-            out, filled, size, heap, items, begin, side, cell_of, glue_cell
-          )
-          glue_inside[begin] = best
-          glue_cell[begin] = base + num_cells
-      else:
-        # An ordinary cell: rules whose patterns match its span, best first.
-        place = begin * side + begin + size_of
-        size, offered = _ordinary(
-          heads[place],
-          (places, links, side),
-          (spans, span_heads[place], span_links),
-          inside,
-          grammar,
-          lhs,
-          scores,
-          heap,
-          items,
-        )
-        # A single word that no rule translates is copied.
-        if size_of == 1:
-          known = _is_known(heads[place], places, links, grammar[3])
-          if copy_all or not known:
-            rule = len(lhs) + 1 + copies[begin]
-            bound = np.float64(scores[rule])
-            size = offer(heap, items, size, bound, np.int32(rule), np.int32(-1))
-            offered += 1
-        if size == 0:
-          continue  # no cell
-        dropped += offered - size
-        inside[place] = largest(heap, size)
-        filled = _write_ordinary(
-          out, filled, size, heap, items, places, side, cell_of
-        )
-        cells[num_cells, 0], cells[num_cells, 1] = begin, begin + size_of
-        cells[num_cells, 2] = ORDINARY
-        cell_of[place] = base + num_cells
-      cells[num_cells, 3] = cells[num_cells, 1] - cells[num_cells, 0]
-      cells[num_cells, 4] = filled
+      filled = _write_ordinary(
+        out, filled, size, heap, items, places, side, cell_of
+      )
+      cells = grown_rows(cells, num_cells + 1)
+      _write_cell(cells, num_cells, begin, begin + words, ORDINARY, filled)
+      cell_of[place] = base + num_cells
       num_cells += 1
-  return cells[:num_cells], out[:filled], dropped
+  cells, out, more = _glue_cells(
+    (cells, num_cells),
+    (out, filled),
+    (inside, cell_of, side),
+    table,
+    (heap, items),
+    base,
+  )
+  return cells, out, dropped + more
 
 
 @njit
-def _select(
-  sentences,
-  copies,
-  all_spans,
-  places,
-  grammar,
-  lhs,
-  scores,
-  glue,
-  limits,
-  copy_all,
-  joins,
-):
+def _select(sentences, copies, all_spans, places, table, limits, joins):
   """Returns the cells and applications of a batch; see `select`.
 
   With rules `joins` (`tree_kernel.match_tree`) sentences with a tree are
@@ -509,9 +523,9 @@ def _select(
         text,
         copied,
         nodes,
-        grammar,
-        scores,
-        (len(lhs), glue[0], joins),
+        table.grammar,
+        table.scores,
+        (len(table.lhs), table.glue[0], joins),
         limits,
         num_cells,
       )
@@ -521,12 +535,8 @@ def _select(
         copied,
         nodes,
         pattern_rows[pattern_offsets[sentence] : pattern_offsets[sentence + 1]],
-        grammar,
-        lhs,
-        scores,
-        glue,
+        table,
         limits,
-        copy_all,
         num_cells,
       )
     # Append them to those of the sentences before it.
@@ -549,8 +559,5 @@ def _select(
     all_cells[:num_cells],
     ends[: num_cells + 1],
     out[:filled],
-    (
-      goal,
-      dropped,
-    ),
+    (goal, dropped),
   )
