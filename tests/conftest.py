@@ -1,4 +1,4 @@
-"""Before all tests: eight CPU devices, settled hypothesis; few memory maps."""
+"""Before all tests: eight devices, settled hypothesis, Ctrl-C; few maps."""
 
 import os
 
@@ -7,6 +7,7 @@ os.environ["JAX_NUM_CPU_DEVICES"] = "8"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import gc
+import signal
 
 import hypothesis
 import jax
@@ -16,6 +17,11 @@ hypothesis.settings.register_profile(
   "default", deadline=None, derandomize=True, database=None
 )
 hypothesis.settings.load_profile("default")
+
+# A shell starts background jobs with Ctrl-C ignored, and what they start
+# inherits that: tests that interrupt programs would then wait in vain.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+  signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Every compiled program takes a few memory maps, and the kernel allows a
 # process 65,530 of them; the compiler aborts beyond. A worker that runs
