@@ -4,7 +4,9 @@ r"""Links the words of a bitext; one line of Pharaoh links per sentence pair.
         --model=diagonal --symmetrize=grow-diag-final-and
 
 Learns the model in both directions from the text itself. Lines without words
-on one side get an empty line. The result is a function of the input alone.
+on one side get an empty line, and so do pairs with a side of over --max_words:
+they are left out, and counted on standard error. The result is a function of
+the input alone.
 
 With hand-aligned pairs PREFIX.fr, PREFIX.en, PREFIX.align, a discriminative
 aligner learns from them, too:
@@ -143,6 +145,13 @@ _WORKERS = flags.DEFINE_integer(
 _RAY = flags.DEFINE_string(
   "ray_address", None, "a running Ray cluster; a local one otherwise"
 )
+_MAX_WORDS = flags.DEFINE_integer(
+  "max_words",
+  1000,
+  "pairs with a longer side are left out: time and memory of a pair grow with"
+  " the product of its sides",
+  lower_bound=1,
+)
 _SEED = flags.DEFINE_integer("seed", 0, "of random starts in training")
 _EVALUATE = flags.DEFINE_string("evaluate", "", "links to compare with --gold")
 _GOLD = flags.DEFINE_string("gold", "", "gold links: i-j sure, i?j possible")
@@ -237,6 +246,8 @@ def main(argv: list[str]) -> None:
   source_lines, target_lines = bitext.read_parallel(
     [_SOURCE.value, _TARGET.value]
   )
+  parsed = _trees(source_lines, target_lines)
+  source_lines, target_lines = _without_long(source_lines, target_lines)
   if _MODEL.value == "itg":
     alignment = _itg_links(source_lines, target_lines, _devices())
     _write(alignment, source_lines, target_lines)
@@ -246,7 +257,6 @@ def main(argv: list[str]) -> None:
     _write(alignment, source_lines, target_lines)
     return
   assert config is not None
-  parsed = _trees(source_lines, target_lines)
   source, source_words = _words(source_lines)
   target, target_words = _words(target_lines)
   result, first_process = _align(source, target, config)
@@ -261,6 +271,21 @@ def main(argv: list[str]) -> None:
       table = lexical_table.from_alignment(result, source_size=size)
     _write_lexicon(table, source_words, target_words)
   files.write_lines(_OUTPUT.value, links.format_links(linked))
+
+
+def _without_long(
+  source_lines: list[str], target_lines: list[str]
+) -> tuple[list[str], list[str]]:
+  """Empties pairs of over --max_words, and says how many there are."""
+  source, target, rows = bitext.without_long_pairs(
+    source_lines, target_lines, _MAX_WORDS.value
+  )
+  if len(rows):
+    progress.say(
+      f"{len(rows):,} of {len(source):,} pairs left out: over"
+      f" {_MAX_WORDS.value} words (--max_words), first in line {rows[0] + 1}"
+    )
+  return source, target
 
 
 def _trees(source_lines: list[str], target_lines: list[str]):

@@ -189,6 +189,30 @@ def filter_pairs(
   return np.flatnonzero(stays), report
 
 
+def without_long_pairs(
+  source_lines: Sequence[str], target_lines: Sequence[str], limit: int
+) -> tuple[list[str], list[str], np.ndarray]:
+  """Returns both sides with empty lines for pairs that are too long.
+
+  Line numbers stay what they were.
+
+  Args:
+    source_lines: N lines.
+    target_lines: N lines.
+    limit: most words that either side of a pair may have.
+
+  Returns:
+    `(source lines, target lines, rows)`: the sides, and which pairs are empty
+    now, rising.
+  """
+  longer = np.maximum(word_counts(source_lines), word_counts(target_lines))
+  rows = np.flatnonzero(longer > limit)
+  sides = list(source_lines), list(target_lines)
+  for row in rows.tolist():
+    sides[0][row] = sides[1][row] = ""
+  return *sides, rows
+
+
 def select_lines(lines: Sequence[str], rows: np.ndarray) -> list[str]:
   """Returns the lines at the indices `rows`."""
   return [lines[number] for number in rows.tolist()]

@@ -38,6 +38,7 @@ from jaxmt.train import itg_training
 from jaxmt.train.itg_training import Gold, ItgConfig
 
 _TARGET, _LINKS = "en", "align"
+_MOST_WORDS = 1000  # of a hand-aligned sentence
 _HERE = Runner(kind="serial", workers=1)
 
 
@@ -89,11 +90,19 @@ def read_gold(prefix: str) -> GoldText:
   """Reads hand-aligned sentence pairs; see `gold_paths`."""
   source_path, target_path, link_path = gold_paths(prefix)
   source, target = bitext.read_parallel([source_path, target_path])
+  sizes = bitext.word_counts(source), bitext.word_counts(target)
+  for path, lengths in zip((source_path, target_path), sizes, strict=True):
+    long = np.flatnonzero(lengths > _MOST_WORDS)
+    if len(long):
+      cause = f"{lengths[long[0]]} words in a hand-aligned sentence"
+      raise InputError(
+        f"{cause}; at most {_MOST_WORDS}", path=path, line=int(long[0]) + 1
+      )
   sure, possible = links_lib.parse_gold(
     files.read_lines(link_path),
     path=link_path,
-    source_lengths=bitext.word_counts(source),
-    target_lengths=bitext.word_counts(target),
+    source_lengths=sizes[0],
+    target_lengths=sizes[1],
   )
   if not len(sure):
     raise InputError("no hand-aligned pairs", path=link_path)

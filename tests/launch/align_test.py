@@ -121,6 +121,23 @@ def test_missing_and_undecodable_files(files, tmp_path):
   assert done.returncode == 2 and f"{bad}:2: not UTF-8" in done.stderr
 
 
+def test_long_pairs_are_left_out_and_counted(files, tmp_path):
+  """A pair of 60,000 words would need 13 GB, and all others with it."""
+  done = run(*files)
+  assert done.returncode == 0, done.stderr
+  expected = files[2].read_text().split("\n")
+  for path, opened in zip(files[:2], (open, gzip.open), strict=True):
+    with opened(path, "rt", encoding="utf-8") as out:
+      lines = out.read()
+    with opened(path, "wt", encoding="utf-8") as out:
+      out.write("haus " * 60_000 + "\n" + lines)
+  done = run(*files)
+  assert done.returncode == 0, done.stderr
+  assert "1 of 16 pairs left out: over 1000 words" in done.stderr
+  assert "first in line 1" in done.stderr
+  assert files[2].read_text().split("\n") == ["", *expected]
+
+
 def test_empty_bitext(tmp_path):
   (tmp_path / "s").write_text("")
   done = run(tmp_path / "s", tmp_path / "s", tmp_path / "links")

@@ -129,6 +129,14 @@ def test_line_count_against_a_number():
     bitext.check_line_count(5, path="x", expected=3)
 
 
+def test_long_pairs_become_empty_lines():
+  sides = ["a b c", "a", "", "a"], ["a", "a b", "a b c", "a b"]
+  source, target, rows = bitext.without_long_pairs(*sides, 2)
+  assert (source, target) == (["", "a", "", "a"], ["", "a b", "", "a b"])
+  assert rows.tolist() == [0, 2]
+  assert sides[0][0] == "a b c"  # not changed in place
+
+
 def test_bad_utf8_names_file_and_line(put):
   source, target = put("s", b"a\nb\n"), put("t", b"a\n\xc3\n")
   with pytest.raises(InputError) as caught:

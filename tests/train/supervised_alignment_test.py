@@ -93,6 +93,16 @@ def test_too_few_pairs_for_rounds(learnt, text):
     rounds(learnt, one, Runner(kind="serial"))
 
 
+def test_hand_aligned_sentences_are_bounded(tmp_path):
+  for suffix, text in (("fr", "x\n"), ("en", "a\n"), ("align", "0-0\n")):
+    (tmp_path / f"g.{suffix}").write_text(text)
+  prefix = str(tmp_path / "g")
+  assert supervised_alignment.read_gold(prefix).source == ["x"]
+  (tmp_path / "g.en").write_text("a " * 1001 + "\n")
+  with pytest.raises(InputError, match=r"g\.en:1: 1001 words"):
+    supervised_alignment.read_gold(prefix)
+
+
 def test_vectors_of_words():
   given = WordVectors(
     words=("a", "b"), vectors=np.array([[1.0, 2.0], [3.0, 4.0]], np.float32)
