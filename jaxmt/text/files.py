@@ -1,12 +1,12 @@
 r"""Text files in and out: plain or gzipped UTF-8, `-` for standard streams.
 
-A small file cannot fill the memory: what gzip unpacks may have no line over
-`LONGEST_LINE` bytes, and over `LARGE` bytes it may be no more than
-`LARGEST_RATIO` times what is packed. Lines end at
-`\n` only, so that characters which Python also takes for line breaks (form
-feed, U+2028, ...) stay inside their line, byte for byte. A final `\r` is kept
-for the same reason. Writing is atomic: a reader sees the old file or the new
-one, never a part.
+A small file cannot fill the memory: what gzip unpacks, or what a pipe or device
+gives, may have no line over `LONGEST_LINE` bytes, and what gzip unpacks to over
+`LARGE` bytes may be no more than `LARGEST_RATIO` times what is packed. Lines
+end at `\n` only, so that characters which Python also takes for line breaks
+(form feed, U+2028, ...) stay inside their line, byte for byte. A final `\r` is
+kept for the same reason. Writing is atomic: a reader sees the old file or the
+new one, never a part.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import os
 import pathlib
 import re
 import secrets
+import stat
 import sys
 import zlib
 from collections.abc import Iterator
@@ -42,14 +43,22 @@ def read_bytes(path: str) -> bytes:
   try:
     with contextlib.ExitStack() as stack:
       source, packed = _open_binary(path, stack)
-      if not packed:
-        return source.read()
+      if not packed and _is_regular(source):
+        return source.read()  # no larger than it is on disk
       data = io.BytesIO()
       for block in _bounded(source, path, _BLOCK):
         data.write(block)
       return data.getvalue()
   except (OSError, EOFError, zlib.error) as error:
     raise InputError(_reason(error), path=path) from error
+
+
+def _is_regular(source: BinaryIO) -> bool:
+  """Whether it is a file of a certain size: no pipe, no device."""
+  try:
+    return stat.S_ISREG(os.fstat(source.fileno()).st_mode)
+  except OSError:  # a stream in memory
+    return False
 
 
 def _bounded(source: BinaryIO, path: str, size: int) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ else:
 with instrumented:
   from jaxmt.errors import InputError
   from tests import util
-  from tests.faults import readers
+  from tests.faults import readers, structured
 
 _TOKENS = [
   b" ",
@@ -62,6 +62,7 @@ _TOKENS = [
 ]
 
 
+_STRUCTURED = 0.8  # of the inputs whose structure is known
 _SECONDS = 5.0
 _MEMORY = 3 << 30
 
@@ -134,6 +135,14 @@ def mutate(data: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
   return bytes(out)
 
 
+def _mutated(data: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
+  """Changes values where the input's structure is known, mostly, or bytes."""
+  changed = None
+  if rng.random() < _STRUCTURED:
+    changed = structured.mutate(data, rng, pool)
+  return mutate(data, rng, pool) if changed is None else changed
+
+
 def ending(reader, path: str) -> tuple[str, bool]:
   """How a reader ends, in words without numbers; and whether that is right."""
   try:
@@ -170,7 +179,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
         raise RuntimeError(f"{name}: bad seed {number}: {ending(reader, path)}")
     given = pool[valid:]
     for number in range(count):
-      data = mutate(rng.choice(pool), rng, pool)
+      data = _mutated(rng.choice(pool), rng, pool)
       if number < len(given):
         data = given[number]
       pathlib.Path(path).write_bytes(data)

@@ -264,6 +264,12 @@ def test_a_line_without_end_is_refused(folder, monkeypatch, pack):
       read(path)
 
 
+def test_devices_without_an_end_are_refused(monkeypatch):
+  monkeypatch.setattr(files, "LONGEST_LINE", 1 << 23)
+  with pytest.raises(InputError, match="/dev/zero:1: line of over"):
+    files.read_lines("/dev/zero")
+
+
 def test_full_devices_and_closed_streams_are_named(monkeypatch):
   with pytest.raises(InputError, match="/dev/full: no space left"):
     files.write_lines("/dev/full", ["a"])
