@@ -13,6 +13,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from jaxmt import api
+from jaxmt.decode import model as models
+from jaxmt.decode.translator import Translator
 from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run, saved_systems
 from jaxmt.experiment.stages.grammar import Grammar
@@ -131,9 +134,26 @@ def _write_table(path: str) -> None:
 
 
 def _grammar(folder: str) -> None:
-  """Reads a table with the sentences that its rules are from."""
-  native.read(folder)
+  """Reads a table and where its rules are from; searches with it."""
+  table = native.read(folder)
+  weights = {"LanguageModel": 0.5, "WordPenalty": -0.1, "a": 0.01, "b": -0.01}
+  model = models.make_model(table, _arpa_tables(), weights=weights)
+  _translate(Translator(model=model))
   native.read_provenance(folder)
+
+
+def _translate(translator: Translator) -> None:
+  """Searches a sentence of the model's own words, without and with a tree."""
+  words = vocabulary.to_lines(translator.model.table.source_words)
+  known = [*words[len(vocabulary.SPECIALS) :][:4], "new"]
+  if any(word.split() != [word] or set(word) & set("()") for word in known):
+    return  # no text has such words
+  leaves = "".join(f" (NP {word})" for word in known)
+  for trees in (None, [f"(S{leaves})"]):
+    out = api.decode(translator, [" ".join(known)], trees=trees, beam=3, pop=6)
+    api.kbest(out, k=4)
+    for derivation in out.derivations:
+      assert derivation is None or str(derivation)
 
 
 def _arpa_tables() -> lm_tables.Tables:
@@ -367,7 +387,7 @@ def _run(path: str) -> None:
       artefact = str(base / "artefacts" / name)
       _unpack(packed, artefact, {"meta": {}})
     run = finished_run.read(folder)
-    finished_run.translator(run)
+    _translate(finished_run.translator(run))
 
 
 def _whole_run(kind: str) -> Callable[[], bytes]:

@@ -170,6 +170,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
   reader = readers.READERS[name][0]
   pool = _first_pool(name)
   valid, rng = len(readers.seeds(name)), random.Random(f"{seed} {name}")
+  longest = max(4000, *(2 * len(data) for data in pool))
   seen, accepted, findings, slowest = set(), 0, [], 0.0
   with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "input")
@@ -186,6 +187,10 @@ def fuzz(name: str, count: int, seed: int) -> dict:
       start = time.process_time()
       how, right = ending(reader, path)
       seconds = time.process_time() - start
+      if number and seconds > _SECONDS:  # again: kernels may be compiled
+        start = time.process_time()
+        ending(reader, path)
+        seconds = time.process_time() - start
       if number:  # the first one may compile
         slowest = max(slowest, seconds)
       if number and seconds > _SECONDS:
@@ -195,7 +200,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
         findings.append({"reader": name, "how": how, "input": repr(data)})
       if how not in seen or (how == "" and rng.random() < 0.05):
         seen.add(how)
-        if len(pool) < 2000 and len(data) < 4000:
+        if len(pool) < 2000 and len(data) < longest:
           pool.append(data)
   return {
     "inputs": count,
