@@ -56,6 +56,24 @@ def test_an_experiment_with_trees_over_phrases(tmp_path):
   again = run(tmp_path / "run", *flags)
   assert "[decode-phrase-dependency] reused" in again.stderr
   check_new_text(tmp_path / "run", tmp_path / "out")
+  check_given_trees(tmp_path)
+
+
+def check_given_trees(path):
+  """The same experiment, with constituents of the training targets."""
+  lines = next((path / "run").glob("artefacts/corpus-*/train_target.txt"))
+  flat = [
+    f"(S {' '.join(f'(X {word})' for word in line.split())})"
+    for line in lines.read_text().splitlines()
+  ]
+  (path / "trees").write_text("\n".join(flat) + "\n")
+  done = run(
+    path / "run",
+    "--config.trees.parse.target=constituents",
+    f"--config.trees.parse.target_trees={path / 'trees'}",
+  )
+  assert done.returncode == 0, done.stderr
+  assert "[parse] done" in done.stderr and "[lm] reused" in done.stderr
 
 
 def check_new_text(path, out):
