@@ -12,6 +12,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "hiero",
   "orientations",
   "packed_rules",
+  "pair_arrays",
   "phrase_smoothing",
   "phrases",
   "rule_buffer",

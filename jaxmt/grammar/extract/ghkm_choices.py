@@ -5,6 +5,7 @@ A tree is the tuple of its nodes' columns (label, size, start, end).
 
 import numpy as np
 
+from jaxmt.grammar.extract.pair_arrays import link_extents
 from jaxmt.text.kernels import grown_rows, njit
 
 
@@ -18,16 +19,7 @@ def find_frontier(tree, source_size, target_size, links):
     unaligned words stand right before and right after each gap between words.
   """
   _, _, start, end = tree
-  low = np.full(source_size, target_size, np.int32)
-  high = np.full(source_size, -1, np.int32)
-  left = np.full(target_size, source_size, np.int32)
-  right = np.full(target_size, -1, np.int32)
-  for link in range(len(links)):
-    word, other = links[link, 0], links[link, 1]
-    low[word] = min(low[word], other)
-    high[word] = max(high[word], other)
-    left[other] = min(left[other], word)
-    right[other] = max(right[other], word)
+  low, high, left, right = link_extents(source_size, target_size, links)
   spans = np.full((len(start), 2), -1, np.int32)
   for node in range(len(start)):
     bottom, top = target_size, -1

@@ -22,6 +22,11 @@ import dataclasses
 import numpy as np
 
 from jaxmt.grammar.extract.packed_rules import LINK_BASE, SEP, Emission
+from jaxmt.grammar.extract.pair_arrays import (
+  link_extents,
+  pair_arrays,
+  sentence_pair,
+)
 from jaxmt.grammar.extract.rule_buffer import (
   add_row,
   buffer_arrays,
@@ -115,12 +120,7 @@ def extract_rows(
     np.int64,
   )
   arrays = _extract(
-    np.ascontiguousarray(source.flat, np.int32),
-    source.offsets,
-    np.ascontiguousarray(target.flat, np.int32),
-    target.offsets,
-    np.ascontiguousarray(links.flat, np.int32),
-    links.offsets,
+    pair_arrays(source, target, links),
     limits,
     options.tight,
     options.fractional,
@@ -129,23 +129,11 @@ def extract_rows(
 
 
 @njit
-def _extract(
-  source,
-  source_offsets,
-  target,
-  target_offsets,
-  links,
-  link_offsets,
-  limits,
-  tight,
-  fractional,
-):
+def _extract(bitext, limits, tight, fractional):
   """Runs over the sentences; see `extract_rows`."""
   buffer, size = new_buffer()
-  for sentence in range(len(source_offsets) - 1):
-    words = source[source_offsets[sentence] : source_offsets[sentence + 1]]
-    others = target[target_offsets[sentence] : target_offsets[sentence + 1]]
-    pairs = links[link_offsets[sentence] : link_offsets[sentence + 1]]
+  for sentence in range(len(bitext.source_offsets) - 1):
+    words, others, pairs = sentence_pair(bitext, sentence)
     if len(pairs) == 0:
       continue
     phrases, first_at = find_phrases(
@@ -185,19 +173,11 @@ def find_phrases(
     and end, target start and end, number of links; in order of source start,
     those starting at i are `first_at[i]` to `first_at[i + 1]`.
   """
-  # Extent of each word's links on the other side.
-  low = np.full(source_size, target_size, np.int32)
-  high = np.full(source_size, -1, np.int32)
+  # Extent of each word's links on the other side, and how many it has.
+  low, high, left, right = link_extents(source_size, target_size, links)
   number = np.zeros(source_size, np.int32)
-  left = np.full(target_size, source_size, np.int32)
-  right = np.full(target_size, -1, np.int32)
   for link in range(len(links)):
-    word, other = links[link, 0], links[link, 1]
-    low[word] = min(low[word], other)
-    high[word] = max(high[word], other)
-    left[other] = min(left[other], word)
-    right[other] = max(right[other], word)
-    number[word] += 1
+    number[links[link, 0]] += 1
   phrases = np.empty((64, 5), np.int32)
   count = 0
   first_at = np.zeros(source_size + 1, np.int64)

@@ -34,6 +34,7 @@ from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import packed_rules, shards
 from jaxmt.grammar.extract.hiero import HieroOptions, find_phrases
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT, SEP, Emission
+from jaxmt.grammar.extract.pair_arrays import pair_arrays, sentence_pair
 from jaxmt.grammar.extract.rule_buffer import (
   add_row,
   buffer_arrays,
@@ -71,12 +72,7 @@ def orientation_rows(
   if kind not in KINDS:
     raise ValueError(f"reordering '{kind}' is none of {', '.join(KINDS)}")
   arrays = _extract(
-    np.ascontiguousarray(shard.source.flat, np.int32),
-    shard.source.offsets,
-    np.ascontiguousarray(shard.target.flat, np.int32),
-    shard.target.offsets,
-    np.ascontiguousarray(shard.links.flat, np.int32),
-    shard.links.offsets,
+    pair_arrays(shard.source, shard.target, shard.links),
     np.array(
       [options.max_phrase, options.max_target_phrase, options.max_words],
       np.int64,
@@ -155,23 +151,11 @@ def _summed(
 
 
 @njit
-def _extract(
-  source,
-  source_offsets,
-  target,
-  target_offsets,
-  links,
-  link_offsets,
-  limits,
-  tight,
-  kind,
-):
+def _extract(bitext, limits, tight, kind):
   """Runs over the sentences; see `orientation_rows`."""
   buffer, size = new_buffer()
-  for sentence in range(len(source_offsets) - 1):
-    words = source[source_offsets[sentence] : source_offsets[sentence + 1]]
-    others = target[target_offsets[sentence] : target_offsets[sentence + 1]]
-    pairs = links[link_offsets[sentence] : link_offsets[sentence + 1]]
+  for sentence in range(len(bitext.source_offsets) - 1):
+    words, others, pairs = sentence_pair(bitext, sentence)
     if len(pairs) == 0:
       continue
     height, width = len(words), len(others)

@@ -21,6 +21,7 @@ import numpy as np
 from jaxmt.grammar import dependency_events as events
 from jaxmt.grammar.dependency_table import DependencyTable, make_table
 from jaxmt.grammar.extract.hiero import find_phrases
+from jaxmt.grammar.extract.pair_arrays import pair_arrays, sentence_pair
 from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 from jaxmt.text import array_folder
@@ -148,22 +149,18 @@ def count_events(
   pairs: ParsedPairs, *, length: int, known: KnownPhrases | None
 ) -> EventCounts:
   """Returns the counted events of a shard."""
-  nothing = np.zeros(0, np.uint64)
-  found = _count_pairs(
-    *_arrays(pairs.source), *_arrays(pairs.target),
-    pairs.clusters.flat, pairs.heads.flat,
-    *_arrays(pairs.links),
+  keys = (np.zeros(0, np.uint64),) * 3
+  if known is not None:
+    keys = (known.source, known.target, known.clusters)
+  counts = _count_pairs(
+    pair_arrays(pairs.source, pairs.target, pairs.links),
+    pairs.clusters.flat,
+    pairs.heads.flat,
     length,
     known is not None,
-    nothing if known is None else known.source,
-    nothing if known is None else known.target,
-    nothing if known is None else known.clusters,
-  )  # fmt: skip
-  return _sorted(*found)
-
-
-def _arrays(rows: Ragged):
-  return np.ascontiguousarray(rows.flat), np.asarray(rows.offsets, np.int64)
+    keys,
+  )
+  return _sorted(*counts)
 
 
 def _sorted(context, outcome, count) -> EventCounts:
@@ -383,17 +380,26 @@ def _longest_arc(heads, child_begin, child_end, begin, end):
 
 
 @njit
-def _count_pairs(
-  source, source_offsets, target, target_offsets, clusters, heads, links,
-  link_offsets, length, filtered, known_source, known_target, known_clusters,
-):  # fmt: skip
+def _count_pairs(bitext, clusters, heads, length, filtered, known):
+  """Counts the events of sentence pairs.
+
+  Args:
+    bitext: the pairs, see `PairArrays`.
+    clusters: of target words.
+    heads: of target words.
+    length: words of a phrase at most.
+    filtered: whether only known phrases count.
+    known: keys of known source phrases, target phrases and cluster strings.
+
+  Returns:
+    `(contexts, outcomes, counts)`.
+  """
   counter = _new_counter(1 << 12)
-  for row in range(len(source_offsets) - 1):
-    base, stop = target_offsets[row], target_offsets[row + 1]
-    words, tree = target[base:stop], heads[base:stop]
-    kinds = clusters[base:stop]
-    others = source[source_offsets[row] : source_offsets[row + 1]]
-    pairs = links[link_offsets[row] : link_offsets[row + 1]]
+  known_source, known_target, known_clusters = known
+  for row in range(len(bitext.source_offsets) - 1):
+    others, words, pairs = sentence_pair(bitext, row)
+    begin, end = bitext.target_offsets[row], bitext.target_offsets[row + 1]
+    tree, kinds = heads[begin:end], clusters[begin:end]
     counter = _count_arcs(counter, words, kinds, tree)
     spans, _ = find_phrases(
       len(others), len(words), pairs, length, length, False
