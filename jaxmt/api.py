@@ -403,10 +403,12 @@ def tune(
   decoder = kbest_decoder.make_decode(
     model.model,
     _checked(lines),
+    kbest_decoder.ListOptions(
+      size=k,
+      density=methods.forest_density(chosen),
+    ),
     config=translators.decode_config(model, forest=True),
-    size=k,
     spans=_spans(model, lines, trees),
-    density=methods.forest_density(chosen),
   )
   state = loop.run(
     decoder,

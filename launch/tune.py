@@ -474,19 +474,21 @@ def _make_decode(
   decode = kbest_decoder.make_decode(
     model,
     lines,
-    config=system.decode_config(settings, model),
-    size=_NBEST.value,
-    unique=_UNIQUE.value,
-    spans=spans,
-    templates=_TEMPLATES.value,
-    mesh=parallel.make_mesh(search_flags.DEVICES.value) if several else None,
-    density=methods.forest_density(method),
-    sources=list_sources.Sources(
-      names=tuple(_CANDIDATES.value), references=expected, seed=_SEED.value
+    kbest_decoder.ListOptions(
+      size=_NBEST.value,
+      unique=_UNIQUE.value,
+      templates=_TEMPLATES.value,
+      density=methods.forest_density(method),
+      sources=list_sources.Sources(
+        names=tuple(_CANDIDATES.value), references=expected, seed=_SEED.value
+      ),
+      stages=_STAGES.value,
+      stage_lists=stage_lists.of_decoder(_STAGES.value, _NBEST.value),
+      events=_events(model),
     ),
-    stages=_STAGES.value,
-    stage_lists=stage_lists.of_decoder(_STAGES.value, _NBEST.value),
-    events=_events(model),
+    config=system.decode_config(settings, model),
+    spans=spans,
+    mesh=parallel.make_mesh(search_flags.DEVICES.value) if several else None,
   )
   if not _DOMAINS.value:
     return decode

@@ -189,7 +189,14 @@ def kbest_lists(table, weights, templates=()):
   total = sparse.dot(lists.features, vector)
   np.testing.assert_allclose(lists.score, total, atol=1e-3)
   decode = kbest_decoder.make_decode(
-    model, SENTENCES, config=config, size=20, unique=False, templates=templates
+    model,
+    SENTENCES,
+    kbest_decoder.ListOptions(
+      size=20,
+      unique=False,
+      templates=templates,
+    ),
+    config=config,
   )
   tuned = decode(weights, np.arange(2))
   named = lambda part: [

@@ -226,10 +226,12 @@ def _decode(model, scorer, weights, text: TrainingText, config, options):
   decode = kbest_decoder.make_decode(
     models.with_templates(scored, None),
     text.lines,
+    kbest_decoder.ListOptions(
+      size=1,
+      density=options.density,
+    ),
     config=config,
-    size=1,
     spans=text.spans,
-    density=options.density,
   )
   return decode(weights, np.arange(len(text.lines)))
 

@@ -63,7 +63,7 @@ from jaxmt.tune.forests import forest_pool
 from jaxmt.tune.list_sources import Listed, Sources
 from jaxmt.tune.loop import Decode
 
-# (model, part of a decoded text) -> lists; see `make_decode`.
+# (model, part of a decoded text) -> lists; see `ListOptions`.
 StageLists = Callable[[Model, AnyResult], CandidateLists]
 
 
@@ -141,63 +141,85 @@ def start_weights(
   return {name: known.get(name, 0.0) for name in names}
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListOptions:
+  """Which lists the decoder of a tuning loop gives.
+
+  Attributes:
+    size: k.
+    unique: whether all strings of a list differ.
+    templates: sparse features, see `split_templates`; the lists are ranked
+      with all of them.
+    density: edges for each source word of the forests beside the lists
+      (0: all edges); None gives no forests.
+    sources: where candidates come from.
+    stages: N, lists of partial translations for each sentence, numbered after
+      all sentences, see `loop.Stages`.
+    stage_lists: gives those of a part; if there are stages.
+    events: names of frequent events; lists are then those of a second pass.
+    lattice: how that pass prunes.
+  """
+
+  size: int = 100
+  unique: bool = True
+  templates: Sequence[str] = ()
+  density: float | None = None
+  sources: Sources = dataclasses.field(default_factory=Sources)
+  stages: int = 0
+  stage_lists: StageLists | None = None
+  events: Sequence[str] = ()
+  lattice: LatticeOptions = dataclasses.field(default_factory=LatticeOptions)
+
+
+def check_options(options: ListOptions) -> None:
+  """Raises InputError if forests are asked for with what they cannot have.
+
+  They have no sparse features, stages or further candidates. So it does if a
+  source of candidates does not exist.
+  """
+  list_sources.check(options.sources.names)
+  if options.density is None:
+    return
+  if options.stages or len(options.sources.names) > 1:
+    raise InputError("forests go with neither stages nor further candidates")
+  if options.templates:
+    raise InputError("forests have dense features only: leave out templates")
+  if options.events:
+    raise InputError("forests have dense features only: no frequent events")
+
+
 def make_decode(
   model: Model,
   lines: Sequence[str],
+  options: ListOptions | None = None,
   *,
   config: DecodeConfig,
-  size: int = 100,
-  unique: bool = True,
   spans: Ragged | None = None,
-  templates: Sequence[str] = (),
   mesh: Mesh | None = None,
-  density: float | None = None,
-  sources: Sources | None = None,
-  stages: int = 0,
-  stage_lists: StageLists | None = None,
-  events: Sequence[str] = (),
-  lattice: LatticeOptions | None = None,
 ) -> Decode:
   """Returns a function from weights and sentence numbers to k-best lists.
 
   Args:
     model: rules and language model; its weights do not matter.
     lines: all sentences.
+    options: which lists; None: the 100 best strings.
     config: how to decode.
-    size: k.
-    unique: whether all strings of a list differ.
     spans: constituents of all sentences, for tree-to-string rules.
-    templates: sparse features, see `jaxmt.tune.kbest_decoder`; the lists are
-      ranked with all of them.
     mesh: devices to split batches over, or None for one.
-    density: edges for each source word of the forests beside the lists
-      (0: all edges); None gives no forests.
-    sources: where candidates come from; None: the k best.
-    stages: lists of partial translations for each sentence, numbered after all
-      sentences, see `loop.Stages`.
-    stage_lists: gives those of a part; if there are stages.
-    events: names of frequent events; lists are then those of a second pass.
-    lattice: how that pass prunes.
 
   Returns:
     See `loop.Decode`. Equal derivations have equal features whatever the
     weights they were found with, so pools recognise them.
 
   Raises:
-    InputError: if forests are to have sparse features, stages or further
-      candidates, or a source of candidates does not exist.
+    InputError: see `check_options`.
   """
-  sources = sources or Sources()
-  list_sources.check(sources.names)
-  if density is not None and (stages or len(sources.names) > 1):
-    raise InputError("forests go with neither stages nor further candidates")
-  if density is not None and templates:
-    raise InputError("forests have dense features only: leave out templates")
+  options = options or ListOptions()
+  check_options(options)
+  events = tuple(options.events)
   if events:
     lattice_search.check_model(model)
-    if density is not None:
-      raise InputError("forests have dense features only: no frequent events")
-  rule_features, of_lists = split_templates(templates)
+  rule_features, of_lists = split_templates(options.templates)
   model = models.with_templates(model, rule_features)
   searching = dataclasses.replace(config.search, forest=True)
   config = dataclasses.replace(config, search=searching)
@@ -213,17 +235,11 @@ def make_decode(
       model, config=config.search, mesh=mesh
     ),
     config=config,
-    size=size,
-    unique=unique,
+    options=options,
     of_lists=of_lists,
     lines=tuple(lines),
     mesh=mesh,
-    density=density,
-    sources=sources,
-    stages=stages,
-    stage_lists=stage_lists,
-    events=frequent_events.make_table(tuple(events)) if events else None,
-    lattice=lattice or LatticeOptions(),
+    events=frequent_events.make_table(events) if events else None,
   )
 
 
@@ -239,17 +255,11 @@ class KBestDecoder:
     prepared: what decoding all of them takes beside weights.
     parameters: of the stateful features (`decoding.search_parameters`).
     config: how to decode.
-    size: k.
-    unique: whether all strings of a list differ.
+    options: which lists.
     of_lists: templates that re-rank lists.
     lines: the sentences as text.
     mesh: devices, or None for one.
-    density: edges of forests for each source word; None: no forests.
-    sources: where candidates come from.
-    stages: N, lists of partial translations of each sentence.
-    stage_lists: see `make_decode`.
     events: frequent events, or None for a single pass.
-    lattice: how the second pass prunes.
   """
 
   decode: Callable[..., Any]
@@ -259,17 +269,11 @@ class KBestDecoder:
   prepared: Mapping[str, Any]
   parameters: tuple[Any, ...] | None
   config: DecodeConfig
-  size: int
-  unique: bool
+  options: ListOptions
   of_lists: tuple[str, ...]
   lines: tuple[str, ...]
   mesh: Mesh | None
-  density: float | None
-  sources: Sources
-  stages: int
-  stage_lists: StageLists | None
   events: EventTable | None
-  lattice: LatticeOptions
 
   def __call__(
     self, weights: Mapping[str, float], numbers: np.ndarray
@@ -302,7 +306,7 @@ class KBestDecoder:
       # The decoder's own translations stay first, whatever others score.
       others = self._joined(more, weights, numbers)
       every = candidate_lists.concatenate([every, others])
-      every = _distinct(every) if self.unique else every
+      every = _distinct(every) if self.options.unique else every
     if len(staged) > 1:
       every = candidate_lists.concatenate([every, *staged])
     return _with_forests(every, forests) if forests else every
@@ -314,7 +318,11 @@ class KBestDecoder:
       `(lists, further lists, lists of its stages, forests or None)`.
     """
     forest = self.forest(model, part)
-    size = self.size if list_sources.KBEST in self.sources.names else 1
+    size = (
+      self.options.size
+      if list_sources.KBEST in self.options.sources.names
+      else 1
+    )
     derived = self._kbest(model, part.source, forest, size)
     best = Listed(
       source=part.source,
@@ -323,20 +331,20 @@ class KBestDecoder:
       owner=np.arange(len(part.rows)),
     )
     further: list[Listed] = []
-    if set(self.sources.names) != {list_sources.KBEST}:
+    if set(self.options.sources.names) != {list_sources.KBEST}:
       further = list_sources.further(
-        self.sources,
+        self.options.sources,
         model,
         part.source,
         forest,
         np.asarray(numbers)[part.rows],
-        size=self.size,
+        size=self.options.size,
       )
     staged, spelled = [], None
-    if self.stage_lists is not None:
+    if self.options.stage_lists is not None:
       staged.append(self._staged(model, part, len(numbers)))
-    if self.density is not None:
-      spelled = _spelled(model, part, forest, self.density)
+    if self.options.density is not None:
+      spelled = _spelled(model, part, forest, self.options.density)
     lists = self._listed(model, best, part.rows)
     others = [self._listed(model, one, part.rows) for one in further]
     return lists, others, staged, spelled
@@ -347,7 +355,7 @@ class KBestDecoder:
     """The best derivations; with events, those of the second pass."""
     if self.events is None:
       return translation_forest.kbest(
-        model, source, forest, size=size, unique=self.unique
+        model, source, forest, size=size, unique=self.options.unique
       )
     return lattice_search.kbest(
       model,
@@ -355,8 +363,8 @@ class KBestDecoder:
       forest,
       self.events,
       size=size,
-      unique=self.unique,
-      options=self.lattice,
+      unique=self.options.unique,
+      options=self.options.lattice,
     )
 
   def _listed(
@@ -392,17 +400,17 @@ class KBestDecoder:
     self, model: Model, part: AnyResult, count: int
   ) -> CandidateLists:
     """The lists of a part's stages, numbered after `count` sentences."""
-    if self.stage_lists is None:
+    if self.options.stage_lists is None:
       return _no_lists(model)
-    lists = self.stage_lists(model, part)
-    row, stage = np.divmod(lists.sentence, self.stages)
-    order = part.rows[row] * self.stages + stage
+    lists = self.options.stage_lists(model, part)
+    row, stage = np.divmod(lists.sentence, self.options.stages)
+    order = part.rows[row] * self.options.stages + stage
     by_number = np.argsort(order, kind="stable")
     lists = candidate_lists.take(lists, by_number)
     return dataclasses.replace(
       lists,
       sentence=count + order[by_number],
-      sentences=count * (1 + self.stages),
+      sentences=count * (1 + self.options.stages),
     )
 
   def _joined(

@@ -279,8 +279,10 @@ def reranked(folder, lines, weights, config):
   decode = kbest_decoder.make_decode(
     model,
     lines,
+    kbest_decoder.ListOptions(
+      templates=("pairs", "shape", "edges:fF", "unigrams", "bigrams"),
+    ),
     config=decoder.DecodeConfig(search=config),
-    templates=("pairs", "shape", "edges:fF", "unigrams", "bigrams"),
   )
   found = decode(weights, np.arange(len(lines)))
   best = [""] * len(lines)

@@ -26,7 +26,7 @@ def case():
 def make(case, **options):
   model, lines = case
   return kbest_decoder.make_decode(
-    model, lines, config=CONFIG, size=5, **options
+    model, lines, kbest_decoder.ListOptions(size=5, **options), config=CONFIG
   )
 
 

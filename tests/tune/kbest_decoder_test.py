@@ -35,7 +35,13 @@ def case():
 def decode(case):
   model, lines, spans = case
   return kbest_decoder.make_decode(
-    model, lines, config=CONFIG, size=LIMIT, spans=spans
+    model,
+    lines,
+    kbest_decoder.ListOptions(
+      size=LIMIT,
+    ),
+    config=CONFIG,
+    spans=spans,
   )
 
 

@@ -20,14 +20,17 @@ SIZE = 8
 
 def lists(case, names, weights=OTHER, *, refs=(), seed=0, **more):  # noqa: F811
   model, lines, spans = case
+  config = more.pop("config", CONFIG)
   decode = kbest_decoder.make_decode(
     model,
     lines,
-    config=more.pop("config", CONFIG),
-    size=SIZE,
+    kbest_decoder.ListOptions(
+      size=SIZE,
+      sources=Sources(names=names, references=refs, seed=seed),
+      **more,
+    ),
+    config=config,
     spans=spans,
-    sources=Sources(names=names, references=refs, seed=seed),
-    **more,
   )
   return decode(weights, np.arange(len(lines)))
 

@@ -142,11 +142,13 @@ def _reranked(model, lines, settings, spans, tuned: Tuned) -> list[str]:
   decode = kbest_decoder.make_decode(
     model,
     lines,
+    kbest_decoder.ListOptions(
+      templates=tuned.templates,
+      events=frequent_events.of_weights(tuned.weights),
+      lattice=LatticeOptions(**(tuned.lattice or {})),
+    ),
     config=settings,
     spans=spans,
-    templates=tuned.templates,
-    events=frequent_events.of_weights(tuned.weights),
-    lattice=LatticeOptions(**(tuned.lattice or {})),
   )
   lists = decode(tuned.weights, np.arange(len(lines)))
   best = [""] * len(lines)

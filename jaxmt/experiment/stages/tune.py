@@ -229,21 +229,23 @@ def tune(
   decode = kbest_decoder.make_decode(
     model,
     corpus.tune_source,
-    config=system.decode_config(config.search, model, forest=True),
-    size=settings.nbest,
-    unique=settings.unique,
-    spans=spans,
-    templates=settings.templates,
-    density=methods.forest_density(method),
-    sources=list_sources.Sources(
-      names=settings.candidates,
-      references=corpus.tune_references,
-      seed=config.seed,
+    kbest_decoder.ListOptions(
+      size=settings.nbest,
+      unique=settings.unique,
+      templates=settings.templates,
+      density=methods.forest_density(method),
+      sources=list_sources.Sources(
+        names=settings.candidates,
+        references=corpus.tune_references,
+        seed=config.seed,
+      ),
+      stages=settings.stages,
+      stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
+      events=_events(settings, corpus, grammar),
+      lattice=settings.lattice,
     ),
-    stages=settings.stages,
-    stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
-    events=_events(settings, corpus, grammar),
-    lattice=settings.lattice,
+    config=system.decode_config(config.search, model, forest=True),
+    spans=spans,
   )
   return learn_weights(
     decode,

@@ -149,9 +149,11 @@ def test_the_loops_decoder_has_sparse_features():
   decoded = kbest_decoder.make_decode(
     model,
     lines,
+    kbest_decoder.ListOptions(
+      size=10,
+      templates=("shape", "edges:fF+ba", "bigrams"),
+    ),
     config=CONFIG,
-    size=10,
-    templates=("shape", "edges:fF+ba", "bigrams"),
   )
   first = decoded(cases.WEIGHTS, np.array([0, 1, 2]))
   kinds = {name.split(":")[0] for name in first.names if ":" in name}

@@ -131,12 +131,14 @@ def test_a_loop_learns_from_partial_translations():
   decode = kbest_decoder.make_decode(
     model,
     lines,
-    config=decoder.DecodeConfig(search=worlds.SMALL),
-    size=5,
-    stages=2,
-    stage_lists=lambda model, part: stage_lists.lists(
-      model, part, stages=2, size=5
+    kbest_decoder.ListOptions(
+      size=5,
+      stages=2,
+      stage_lists=lambda model, part: stage_lists.lists(
+        model, part, stages=2, size=5
+      ),
     ),
+    config=decoder.DecodeConfig(search=worlds.SMALL),
   )
   lengths = np.array([len(line.split()) for line in lines])
   start = dict.fromkeys(model.feature_names, 0.1)
@@ -144,7 +146,12 @@ def test_a_loop_learns_from_partial_translations():
   assert lists.sentences == 3 * len(lines)
   assert (lists.sentence >= len(lines)).sum() > 20
   plain = kbest_decoder.make_decode(
-    model, lines, config=decoder.DecodeConfig(search=worlds.SMALL), size=5
+    model,
+    lines,
+    kbest_decoder.ListOptions(
+      size=5,
+    ),
+    config=decoder.DecodeConfig(search=worlds.SMALL),
   )(start, np.arange(len(lines)))
   whole = lists.sentence < len(lines)
   assert [lists.lines[k] for k in np.flatnonzero(whole)] == plain.lines
