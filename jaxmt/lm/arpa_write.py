@@ -42,36 +42,32 @@ def format_arpa(model: NgramModel) -> Iterator[bytes]:
     yield f"\n\\{order}-grams:\n".encode()
     for first in range(0, len(level), _BLOCK):
       yield _format_block(
-        text,
-        starts,
-        words,
-        context,
-        bases,
-        level.probability,
-        level.backoff,
+        (text, starts),
+        (words, context, bases),
+        (level.probability, level.backoff),
         order,
-        first,
-        min(first + _BLOCK, len(level)),
+        (first, min(first + _BLOCK, len(level))),
         order < model.order,
       ).tobytes()
   yield b"\n\\end\\\n"
 
 
 @njit
-def _format_block(
-  text,
-  starts,
-  words,
-  context,
-  bases,
-  probability,
-  backoff,
-  order,
-  first,
-  last,
-  with_backoff,
-):
-  """Formats the n-grams `first .. last` of one order; uint8."""
+def _format_block(spelling, grams, values, order, block, with_backoff):
+  """Formats n-grams of one order; uint8.
+
+  Args:
+    spelling: bytes of all words, and where each begins.
+    grams: last words and contexts of all n-grams, and where each order begins.
+    values: probabilities and back-offs of this order.
+    order: words of an n-gram.
+    block: the first n-gram, and the one after the last.
+    with_backoff: whether back-offs are written.
+  """
+  text, starts = spelling
+  words, context, bases = grams
+  probability, backoff = values
+  first, last = block
   ids = np.empty(order, np.int64)
   out = np.empty((last - first) * (2 * _NUMBER + 8 * order), np.uint8)
   at = 0

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.metrics import base
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.text.ragged import Ragged
 
 _EPSILON = 1e-16
@@ -147,14 +147,6 @@ def f_score(counts, orders, factor, epsilon):
 
 
 @njit
-def _longest(offsets):
-  longest = 1
-  for row in range(len(offsets) - 1):
-    longest = max(longest, offsets[row + 1] - offsets[row])
-  return longest
-
-
-@njit
 def _totals(counts, place, order, mine, theirs, orders):
   """Sets the numbers of n-grams of sequences of length `mine`, `theirs`."""
   for n in range(order):
@@ -170,8 +162,8 @@ def _kernel(low, high, groups, hypotheses, references, settings, out):
   ref_flat, ref_offsets, first = references
   char_order, word_order, factor, keep_space, epsilon = settings
   orders = char_order + word_order
-  room = max(_longest(offsets), _longest(ref_offsets))
-  most = _longest(ref_offsets)
+  most = max(1, longest_row(ref_offsets))
+  room = max(most, longest_row(offsets))
   letters = base.allocate_trie(most * char_order)
   spelling = base.allocate_trie(2 * most)
   grams = base.allocate_trie(most * word_order)

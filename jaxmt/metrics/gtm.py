@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from jaxmt.metrics import base
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.text.ragged import Ragged
 
 
@@ -79,11 +79,7 @@ def _kernel(low, high, groups, hypotheses, references, exponent, out):
   sentences, starts, rows = groups
   flat, offsets = hypotheses
   ref_flat, ref_offsets, first = references
-  longest = 1
-  for row in range(len(offsets) - 1):
-    longest = max(longest, offsets[row + 1] - offsets[row])
-  for row in range(len(ref_offsets) - 1):
-    longest = max(longest, ref_offsets[row + 1] - ref_offsets[row])
+  longest = max(1, longest_row(offsets), longest_row(ref_offsets))
   free = np.empty(longest, np.bool_)
   open_ = np.empty(longest, np.bool_)
   runs = np.empty(longest + 1, np.int64)

@@ -220,3 +220,12 @@ def pop_heap(keys, items, size):
     child = 2 * place + 1
   keys[place], items[place] = key, item
   return size
+
+
+@njit
+def longest_row(offsets):
+  """Returns the length of the longest row, 0 without rows."""
+  longest = 0
+  for row in range(len(offsets) - 1):
+    longest = max(longest, offsets[row + 1] - offsets[row])
+  return longest

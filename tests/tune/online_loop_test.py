@@ -79,16 +79,23 @@ def whole_pass(name, made, now, config, order):
   costs = pool.sentence_costs(made, "bleu")
   if name == "perceptron":
     now.steps, _ = online.perceptron_pass(
-      features, costs, made.offsets, order, now.weights, now.lagged, now.steps,
-      config.rate, config.cost_scale, room, 1, 0.0, np.zeros((0, 0)),
-      np.zeros(0),
-    )  # fmt: skip
+      (features, np.zeros((0, 0)), costs, made.offsets),
+      order,
+      (now.weights, now.lagged, np.zeros(0)),
+      now.steps,
+      room,
+      online.PerceptronSettings(config.rate, config.cost_scale, 1, 0.0),
+    )
   elif name == "arow":
     online.arow_pass(
-      features, config.cost_scale * costs, made.offsets, order, now.weights,
-      now.variances, True, config.variance_rate, config.cap, room,
-      0.0, config.cost_scale, np.zeros((0, 0)), np.zeros(0),
-    )  # fmt: skip
+      (features, np.zeros((0, 0)), config.cost_scale * costs, made.offsets),
+      order,
+      (now.weights, now.variances, np.zeros(0)),
+      room,
+      online.ArowSettings(
+        True, config.variance_rate, config.cap, 0.0, config.cost_scale
+      ),
+    )
   else:
     statistics = made.statistics["bleu"].astype(float)
     settings = mira.PassSettings(

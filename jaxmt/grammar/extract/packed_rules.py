@@ -68,16 +68,11 @@ def pack(table: RuleTable) -> Ragged:
   _pack(
     flat,
     offsets,
-    table.lhs,
-    table.kind,
-    table.source.flat,
-    table.source.offsets,
-    table.target.flat,
-    table.target.offsets,
-    table.fragments.flat,
-    table.fragments.offsets,
-    codes,
-    table.links.offsets,
+    (table.lhs, table.kind),
+    (table.source.flat, table.source.offsets),
+    (table.target.flat, table.target.offsets),
+    (table.fragments.flat, table.fragments.offsets),
+    (codes, table.links.offsets),
   )
   return Ragged(flat=flat, offsets=offsets)
 
@@ -91,48 +86,26 @@ def _copy(flat, position, symbols, start, end):
 
 
 @njit
-def _pack(
-  flat,
-  offsets,
-  lhs,
-  kind,
-  source,
-  source_offsets,
-  target,
-  target_offsets,
-  fragments,
-  fragment_offsets,
-  links,
-  link_offsets,
-):
+def _copy_row(flat, position, text, row):
+  """Appends a row of a text, a flat array with its offsets."""
+  symbols, offsets = text
+  return _copy(flat, position, symbols, offsets[row], offsets[row + 1])
+
+
+@njit
+def _pack(flat, offsets, heads, source, target, fragments, links):
+  """Writes all rows; texts are pairs of flat arrays and offsets."""
+  lhs, kind = heads
   for row in range(len(offsets) - 1):
-    position = _copy(
-      flat,
-      offsets[row],
-      source,
-      source_offsets[row],
-      source_offsets[row + 1],
-    )
+    position = _copy_row(flat, offsets[row], source, row)
     flat[position] = SEP
-    position = _copy(
-      flat,
-      position + 1,
-      target,
-      target_offsets[row],
-      target_offsets[row + 1],
-    )
+    position = _copy_row(flat, position + 1, target, row)
     flat[position] = SEP
     flat[position + 1] = lhs[row]
     flat[position + 2] = kind[row]
-    position = _copy(
-      flat,
-      position + 3,
-      fragments,
-      fragment_offsets[row],
-      fragment_offsets[row + 1],
-    )
+    position = _copy_row(flat, position + 3, fragments, row)
     flat[position] = SEP
-    _copy(flat, position + 1, links, link_offsets[row], link_offsets[row + 1])
+    _copy_row(flat, position + 1, links, row)
 
 
 def unpack(rows: Ragged) -> UnpackedRules:

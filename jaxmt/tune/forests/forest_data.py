@@ -25,7 +25,7 @@ from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.hypergraph import Forest, best_derivations, sum_values, viterbi
 from jaxmt.metrics import bleu, encoded_text
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.tune.forests import forest_ngrams
 from jaxmt.tune.forests.forest_mert import ForestLines
 from jaxmt.tune.forests.forest_ngrams import NgramForests
@@ -36,9 +36,7 @@ from jaxmt.tune.lists import mert
 @njit
 def workspace(node_offsets):
   """Returns room for `best_derivation`: (inside, back, stack)."""
-  most = 1
-  for row in range(len(node_offsets) - 1):
-    most = max(most, node_offsets[row + 1] - node_offsets[row])
+  most = max(1, longest_row(node_offsets))
   return np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
 
 

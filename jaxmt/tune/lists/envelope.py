@@ -12,7 +12,7 @@ N: candidates. B: sentences. S: statistics. I: intervals.
 import numpy as np
 
 from jaxmt.hypergraph.envelopes import upper_envelope
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 
 
 @njit(fastmath={"nnan", "nsz"})
@@ -30,9 +30,7 @@ def trace(intercepts, slopes, offsets, statistics):
     `steps[i + 1]`; the first and the last step are infinite. Equal breakpoints
     are applied together.
   """
-  width = 0
-  for row in range(len(offsets) - 1):
-    width = max(width, offsets[row + 1] - offsets[row])
+  width = longest_row(offsets)
   lines = np.empty(width + 1, np.int64)
   pending = np.empty(width + 1, np.int64)
   starts = np.empty(width + 1, np.float64)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.tune import learning, options
 from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.lists import mira
@@ -115,9 +115,7 @@ def minibatch_pass(lists, order, state, steps, room, batch, settings):
   """
   features, statistics, costs, offsets = lists
   weights, lagged, document = state
-  width = 0
-  for row in range(len(offsets) - 1):
-    width = max(width, offsets[row + 1] - offsets[row])
+  width = longest_row(offsets)
   scores = np.empty(width, np.float64)
   gains = np.empty(width, np.float64)
   rank = np.empty(width, np.float64)

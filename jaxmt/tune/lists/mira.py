@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.metrics import bleu, named_metrics
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.tune import learning, options
 from jaxmt.tune.learning import Chooser, Learner
 from jaxmt.tune.pool import find_metric, sentence_costs
@@ -266,9 +266,7 @@ def mira_pass(lists, order, state, steps, room, settings):
   """
   features, statistics, costs, offsets = lists
   weights, lagged, document = state
-  width = 0
-  for row in range(len(offsets) - 1):
-    width = max(width, offsets[row + 1] - offsets[row])
+  width = longest_row(offsets)
   scores = np.empty(width, np.float64)
   gains = np.empty(width, np.float64)
   rank = np.empty(width, np.float64)

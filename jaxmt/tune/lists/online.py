@@ -7,13 +7,14 @@ what was learnt is carried to the next (`jaxmt.tune.loop`).
 
 import dataclasses
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.metrics import bleu, named_metrics
-from jaxmt.text.kernels import njit
+from jaxmt.text.kernels import longest_row, njit
 from jaxmt.tune import costs as costs_lib
 from jaxmt.tune import learning, options
 from jaxmt.tune.learning import Chooser, Learner
@@ -138,41 +139,35 @@ def _cheapest(scores, costs, low, count):
   return top
 
 
-@njit
-def _widest(offsets):
-  width = 0
-  for row in range(len(offsets) - 1):
-    width = max(width, offsets[row + 1] - offsets[row])
-  return width
+class PerceptronSettings(NamedTuple):
+  """Settings of a pass, as the kernel takes them."""
+
+  rate: float  # the step
+  hope: float  # cost scale of the hope; 0: the oracle, below 0: the reference
+  batch: int  # sentences that are judged with the same weights
+  decay: float  # of the pseudo-document; 0 leaves the costs as they are
 
 
 @njit
-def perceptron_pass(
-  features, costs, offsets, order, weights, lagged, steps, rate, hope, room,
-  batch, decay, statistics, document,
-):  # fmt: skip
-  """One pass; changes `weights` and `lagged` (see `mira`).
+def perceptron_pass(lists, order, state, steps, room, settings):
+  """One pass; changes the state (see `mira`).
 
   Args:
-    features: see `rows.Features`.
-    costs: sentence costs, `[N]`.
-    offsets: int64 `[B + 1]`.
+    lists: `learning.Features`; statistics `[N, 9]` if there is a decay;
+      sentence costs `[N]`; offsets of lists, int64 `[B + 1]`.
     order: sentences in the order of the pass.
-    weights: `[D + F]`.
-    lagged: `[D + F]`.
+    state: weights `[D + F]`, lagged `[D + F]`, pseudo-document `[9]`.
     steps: batches seen before.
-    rate: the step.
-    hope: cost scale of the hope; 0 takes the oracle, below 0 the reference.
-    room: see `rows.room`.
-    batch: sentences that are judged with the same weights.
-    decay: of the pseudo-document; 0 leaves the costs as they are.
-    statistics: `[N, 9]` if there is a decay.
-    document: the pseudo-document, changed if there is a decay.
+    room: most features that two candidates differ in.
+    settings: see `PerceptronSettings`.
 
   Returns:
     `(steps, number of updates)`.
   """
-  scores = np.empty(_widest(offsets), np.float64)
+  features, statistics, costs, offsets = lists
+  weights, lagged, document = state
+  rate, hope, batch, decay = settings
+  scores = np.empty(longest_row(offsets), np.float64)
   ids = np.empty(room, np.int64)
   values = np.empty(room, np.float64)
   updates = 0
@@ -219,22 +214,21 @@ def perceptron_passes(
     pool, learner.weights, metric=config.metric, kind=config.costs
   )
   statistics, document = _document(pool, learner, config)
+  hopes = {"hope": config.cost_scale, "oracle": 0.0, "ref": -1.0}
+  settings = PerceptronSettings(
+    rate=config.rate,
+    hope=hopes[config.surrogate],
+    batch=config.batch,
+    decay=config.decay,
+  )
   for number in range(config.passes):
     learner.steps, updates = perceptron_pass(
-      learning.features_of(pool),
-      costs,
-      pool.offsets,
+      (learning.features_of(pool), statistics, costs, pool.offsets),
       rng.permutation(pool.sentences),
-      learner.weights,
-      learner.lagged,
+      (learner.weights, learner.lagged, document),
       learner.steps,
-      config.rate,
-      {"hope": config.cost_scale, "oracle": 0.0, "ref": -1.0}[config.surrogate],
       learning.room(pool),
-      config.batch,
-      config.decay,
-      statistics,
-      document,
+      settings,
     )
     yield learner, {"pass": number, "updates": updates}
 
@@ -289,12 +283,21 @@ class ArowConfig:
 
 
 @njit
-def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
-  """One AROW update on the difference x = (ids, values); diagonal.
+def arow_step(difference, state, loss, settings):
+  """One AROW update on the difference of two candidates; diagonal.
+
+  Args:
+    difference: x: ids, values, and how many there are.
+    state: weights and variances `[D + F]`, changed.
+    loss: how far the good candidate is behind.
+    settings: whether the exact variant is meant, `variance_rate`, `cap`.
 
   The printed variant keeps the diagonal of the downdated covariance, the exact
   one adds to the precisions: `1 / variance += rate * x^2`.
   """
+  ids, values, size = difference
+  weights, variances = state
+  exact, rate, cap = settings
   spread = 0.0  # x' Sigma x
   for place in range(size):
     spread += values[place] ** 2 * variances[ids[place]]
@@ -314,11 +317,31 @@ def arow_step(ids, values, size, weights, variances, loss, exact, rate, cap):
       variances[number] -= beta * variances[number] ** 2 * square
 
 
+class ArowSettings(NamedTuple):
+  """Settings of a pass, as the kernel takes them."""
+
+  exact: bool  # which variant
+  rate: float  # lambda_var
+  cap: float  # lambda_MIRA
+  decay: float  # of the pseudo-document; 0 leaves the costs as they are
+  scale: float  # of the costs
+
+
 @njit
-def arow_pass(features, costs, offsets, order, weights, variances, *settings):
-  """One pass; changes weights and variances."""
-  exact, rate, cap, room, decay, scale, statistics, document = settings
-  scores = np.empty(_widest(offsets), np.float64)
+def arow_pass(lists, order, state, room, settings):
+  """One pass; changes the state; returns the number of updates.
+
+  Args:
+    lists: as in `perceptron_pass`, the costs scaled.
+    order: sentences in the order of the pass.
+    state: weights `[D + F]`, variances `[D + F]`, pseudo-document `[9]`.
+    room: most features that two candidates differ in.
+    settings: see `ArowSettings`.
+  """
+  features, statistics, costs, offsets = lists
+  weights, variances, document = state
+  exact, rate, cap, decay, scale = settings
+  scores = np.empty(longest_row(offsets), np.float64)
   ids = np.empty(room, np.int64)
   values = np.empty(room, np.float64)
   updates = 0
@@ -336,7 +359,8 @@ def arow_pass(features, costs, offsets, order, weights, variances, *settings):
     loss = extra - (scores[good] - scores[bad])
     if good != bad and extra > 0.0 and loss > 0.0:
       size = learning.subtract(features, low + good, low + bad, ids, values)
-      arow_step(ids, values, size, weights, variances, loss, exact, rate, cap)
+      difference = (ids, values, size)
+      arow_step(difference, (weights, variances), loss, (exact, rate, cap))
       updates += 1
     if decay > 0.0:
       top = _extreme(scores, costs, low, count, 0.0)
@@ -357,22 +381,20 @@ def arow_passes(
   )
   learner.variances[learner.variances == 0.0] = config.initial_variance
   statistics, document = _document(pool, learner, config)
+  settings = ArowSettings(
+    exact=config.variant == "exact",
+    rate=config.variance_rate,
+    cap=config.cap,
+    decay=config.decay,
+    scale=config.cost_scale,
+  )
   for number in range(config.passes):
     updates = arow_pass(
-      learning.features_of(pool),
-      costs,
-      pool.offsets,
+      (learning.features_of(pool), statistics, costs, pool.offsets),
       rng.permutation(pool.sentences),
-      learner.weights,
-      learner.variances,
-      config.variant == "exact",
-      config.variance_rate,
-      config.cap,
+      (learner.weights, learner.variances, document),
       learning.room(pool),
-      config.decay,
-      config.cost_scale,
-      statistics,
-      document,
+      settings,
     )
     yield learner, {"pass": number, "updates": updates}
 

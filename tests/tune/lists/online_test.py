@@ -35,9 +35,11 @@ def test_arow_step_minimises_its_objective(variant):
   margin, rate, cap = 2.0, 0.3, 0.4
   new, spread = w.copy(), variance.copy()
   online.arow_step(
-    np.arange(3), x, 3, new, spread, margin - w @ x, variant == "exact", rate,
-    cap,
-  )  # fmt: skip
+    (np.arange(3), x, 3),
+    (new, spread),
+    margin - w @ x,
+    (variant == "exact", rate, cap),
+  )
   expected = brute_arow(
     x, w, variance, margin, printed=variant == "printed", rate=rate, cap=cap
   )
@@ -54,10 +56,10 @@ def test_arow_step_minimises_its_objective(variant):
 def test_arow_does_nothing_without_loss_or_difference():
   weights, variances = np.ones(2), np.ones(2)
   online.arow_step(
-    np.arange(2), np.ones(2), 2, weights, variances, -1.0, True, 1.0, 1.0
+    (np.arange(2), np.ones(2), 2), (weights, variances), -1.0, (True, 1.0, 1.0)
   )
   online.arow_step(
-    np.arange(2), np.zeros(2), 2, weights, variances, 1.0, False, 1.0, 1.0
+    (np.arange(2), np.zeros(2), 2), (weights, variances), 1.0, (False, 1.0, 1.0)
   )
   assert weights.tolist() == [1, 1] and variances.tolist() == [1, 1]
 
@@ -73,9 +75,13 @@ def test_perceptron_by_hand():
   costs = np.array([1.0, 0.0, 0.0, 1.0])
   weights, lagged = np.array([1.0, 0.0]), np.zeros(2)
   steps, updates = online.perceptron_pass(
-    features, costs, np.array([0, 2, 4]), np.arange(2), weights, lagged, 0,
-    0.5, 0.0, 2, 1, 0.0, np.zeros((0, 0)), np.zeros(0),
-  )  # fmt: skip
+    (features, np.zeros((0, 0)), costs, np.array([0, 2, 4])),
+    np.arange(2),
+    (weights, lagged, np.zeros(0)),
+    0,
+    2,
+    online.PerceptronSettings(0.5, 0.0, 1, 0.0),
+  )
   # First list: the wrong one wins, w = (1, 0) + 0.5 (-1, 1). Second: scores
   # 1 and 1, the first, right one is taken: no update.
   assert (steps, updates) == (2, 1)
