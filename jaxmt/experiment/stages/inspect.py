@@ -312,16 +312,7 @@ def _inspect(
   rows = search_statistics.rank_rows(
     searched, good.derivations, np.isin(chosen, sample)
   )
-  proven = [
-    search_statistics.proven_errors(compared, every, name)
-    for name in compared.names
-  ]
-  for row, errors in zip(rows, proven, strict=True):
-    row["proven search errors"] = int(errors.sum())
-    row["test sentences"] = len(sentences)
-  flags = np.stack(proven, axis=1)
-  for piece in np.flatnonzero(flags.any(1)).tolist():
-    sentences[pieces.row[piece]]["m"] = flags[piece].astype(int).tolist()
+  _add_errors(part, every, rows, sentences)
   beams = sorted({search.beam, *settings.beams}) if settings.beams else []
   rules = book.views(compared, part.uses)
   return Inspection(
@@ -354,6 +345,27 @@ def _inspect(
       "sample_reached": int(np.sum(good.reached[place[sample]])),
     },
   )
+
+
+def _add_errors(
+  part: _Part,
+  every: Mapping[str, Any],
+  rows: list[dict[str, Any]],
+  sentences: list[dict[str, Any]],
+) -> None:
+  """Adds proven search errors: numbers to the systems' rows, marks to texts."""
+  compared = part.compared
+  proven = [
+    search_statistics.proven_errors(compared, every, name)
+    for name in compared.names
+  ]
+  for row, errors in zip(rows, proven, strict=True):
+    row["proven search errors"] = int(errors.sum())
+    row["test sentences"] = len(sentences)
+  flags = np.stack(proven, axis=1)
+  for piece in np.flatnonzero(flags.any(1)).tolist():
+    number = part.pieces.row[piece]
+    sentences[number]["m"] = flags[piece].astype(int).tolist()
 
 
 def _json(value: Any) -> str:

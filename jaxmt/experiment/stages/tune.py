@@ -214,36 +214,26 @@ def tune(
   weights = kbest_decoder.start_weights(model.feature_names)
   if start is not None:
     weights |= start.weights
-  method = make_method(
-    settings.method,
-    settings.options,
-    metric=settings.metric,
-    space=settings.space,
-  )
-  method = feature_subset.wrap(
-    mixed(method, settings.mixing, metric=settings.metric),
-    metric=settings.metric,
-    min_count=settings.min_count,
-    keep=settings.keep_features,
+  method = _whole_method(settings)
+  lists = kbest_decoder.ListOptions(
+    size=settings.nbest,
+    unique=settings.unique,
+    templates=settings.templates,
+    density=methods.forest_density(method),
+    sources=list_sources.Sources(
+      names=settings.candidates,
+      references=corpus.tune_references,
+      seed=config.seed,
+    ),
+    stages=settings.stages,
+    stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
+    events=_events(settings, corpus, grammar),
+    lattice=settings.lattice,
   )
   decode = kbest_decoder.make_decode(
     model,
     corpus.tune_source,
-    kbest_decoder.ListOptions(
-      size=settings.nbest,
-      unique=settings.unique,
-      templates=settings.templates,
-      density=methods.forest_density(method),
-      sources=list_sources.Sources(
-        names=settings.candidates,
-        references=corpus.tune_references,
-        seed=config.seed,
-      ),
-      stages=settings.stages,
-      stage_lists=stage_lists.of_decoder(settings.stages, settings.nbest),
-      events=_events(settings, corpus, grammar),
-      lattice=settings.lattice,
-    ),
+    lists,
     config=system.decode_config(config.search, model, forest=True),
     spans=spans,
   )
@@ -256,6 +246,22 @@ def tune(
     partial=partial,
     method=method,
     stages=stage_lists.of_lines(corpus.tune_source, settings.stages),
+  )
+
+
+def _whole_method(settings: TuneStageConfig) -> Method:
+  """The method with its options, mixing, and choice of features."""
+  method = make_method(
+    settings.method,
+    settings.options,
+    metric=settings.metric,
+    space=settings.space,
+  )
+  return feature_subset.wrap(
+    mixed(method, settings.mixing, metric=settings.metric),
+    metric=settings.metric,
+    min_count=settings.min_count,
+    keep=settings.keep_features,
   )
 
 
