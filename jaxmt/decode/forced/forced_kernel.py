@@ -31,6 +31,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
     `(nodes, edges by head, edge counts of the nodes)`; none if there is no
     derivation. Edges have the columns (rule, tails).
   """
+  # The goal, over every item that has all words of both sides.
   width = edges.shape[1] - 2
   root = counts[ITEMS]
   items = grown_rows(items, root + 1)
@@ -48,6 +49,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
       for part in range(width):
         edges[num_edges, 2 + part] = item if part == 0 else -1
       num_edges += 1
+  # From the goal down: mark what it uses, count edges of each head.
   keep = np.zeros(root + 1, np.bool_)
   keep[root] = num_edges > first_goal
   sizes = np.zeros(root + 1, np.int64)
@@ -57,6 +59,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
       for part in range(width):
         if edges[edge, 2 + part] >= 0:
           keep[edges[edge, 2 + part]] = True
+  # Number the marked items, and give their edges room in that order.
   number = np.zeros(root + 1, np.int32)
   places = np.zeros(root + 1, np.int64)
   num_nodes, total = 0, 0
@@ -66,6 +69,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
       places[item] = total
       num_nodes += 1
       total += sizes[item]
+  # Write edges by head.
   out = np.empty((total, 1 + width), np.int32)
   for edge in range(num_edges):
     head = edges[edge, 0]
@@ -76,6 +80,7 @@ def _finish(items, edges, counts, bounds, length, words, goal):
       for part in range(width):
         tail = edges[edge, 2 + part]
         out[place, 1 + part] = number[tail] if tail >= 0 else -1
+  # Write nodes.
   nodes = np.empty((num_nodes, COLUMNS), np.int32)
   counts_of = np.empty(num_nodes, np.int64)
   for item in range(root + 1):

@@ -213,6 +213,7 @@ def _finish(length, said, nodes, edges, stacks, goal):
     `(nodes, edges by head, edge counts of the nodes)` as forced charts have
     them; none if there is no derivation.
   """
+  # Hypotheses of all source words that have said the whole reference.
   keep = np.zeros(len(nodes), np.bool_)
   complete = 0
   node = stacks[length]
@@ -221,11 +222,13 @@ def _finish(length, said, nodes, edges, stacks, goal):
       keep[node] = True
       complete += 1
     node = nodes[node, _H_NEXT]
+  # From them down: mark what they use, count edges of each head.
   sizes = np.zeros(len(nodes), np.int64)
   for edge in range(len(edges) - 1, -1, -1):  # edges of later tails come first
     if keep[edges[edge, 0]]:
       sizes[edges[edge, 0]] += 1
       keep[edges[edge, 2]] = True
+  # Number the marked ones, stack by stack, and give their edges room.
   number = np.full(len(nodes), -1, np.int32)
   places = np.zeros(len(nodes), np.int64)
   num_nodes, total = 0, 0
@@ -237,6 +240,7 @@ def _finish(length, said, nodes, edges, stacks, goal):
         num_nodes += 1
         total += sizes[node]
       node = nodes[node, _H_NEXT]
+  # Write nodes, then edges by head.
   more = 1 if complete else 0
   out = np.zeros((num_nodes + more, COLUMNS), np.int32)
   counts = np.zeros(num_nodes + more, np.int64)
@@ -255,6 +259,7 @@ def _finish(length, said, nodes, edges, stacks, goal):
       if edges[edge, 2] > 0:
         links[places[head], 1] = number[edges[edge, 2]]
       places[head] += 1
+  # The goal, over all complete hypotheses.
   if complete:
     out[num_nodes, 1], out[num_nodes, 2] = length, GOAL
     out[num_nodes, 3], out[num_nodes, 5] = goal[1], said

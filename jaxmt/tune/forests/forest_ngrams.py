@@ -351,6 +351,7 @@ def _split(structure, numbers, strings, references, limit):
     `(edge offsets, tails, numbers, statistics)` of the split forest; empty edge
     offsets if there would be more than `limit` edges.
   """
+  # N-grams of the references as a trie; room for split edges and new nodes.
   edge_offsets, tails = structure
   symbols, offsets = strings
   ngrams = _make_ngrams(*references)
@@ -371,6 +372,7 @@ def _split(structure, numbers, strings, references, limit):
   for node in range(len(edge_offsets) - 1):
     first = edges
     for edge in range(edge_offsets[node], edge_offsets[node + 1]):
+      # The first choice: the first new node of every tail.
       size = 0
       while size < arity and tails[edge, size] >= 0:
         picked[size] = begin[tails[edge, size]]
@@ -382,11 +384,13 @@ def _split(structure, numbers, strings, references, limit):
           empty = np.zeros(0, np.int64)
           return empty, tails[:0].copy(), empty, out.statistics[:0]
         out = _grown_edges(out, edges + 1)
+        # Matches of the edge's string between its tails, and its state.
         for part in range(size):
           states[part] = state[picked[part]]
         prefix, suffix, length = _read(
           string, states, ngrams, out.statistics[edges]
         )
+        # Write the edge, with its state as a key.
         out.tails[edges] = -1
         out.tails[edges, :size] = picked[:size]
         out.origin[edges] = numbers[edge]
