@@ -242,6 +242,7 @@ def edge_scores(applications, kinds, rules, bases, text, pieces, table):
     pieces: see `feature_keys.NamePieces`.
     table: weights by key.
   """
+  # Which letters there are, and how many each kind has.
   combinations, firsts = kinds
   keys, powers = pieces[2], pieces[3]
   sizes = np.zeros(len(firsts), np.int64)
@@ -264,6 +265,7 @@ def edge_scores(applications, kinds, rules, bases, text, pieces, table):
       continue
     same = begin == last_begin and end == last_end and sentence == last_sentence
     last_begin, last_end, last_sentence = begin, end, sentence
+    # Keys of the letters; those of the span alone are the last run's.
     for atom in range(4 if same else len(ATOMS)):
       if not used[atom]:
         continue
@@ -278,6 +280,7 @@ def edge_scores(applications, kinds, rules, bases, text, pieces, table):
       parts[atom, 0], parts[atom, 1] = key, power
       parts[atom, 2] = append(keys[SPACE], power, key)
       parts[atom, 3] = multiply(powers[SPACE], power)
+    # The key of each kind from those of its letters, and its weight.
     total = 0.0
     for kind in range(len(firsts)):
       key = keys[firsts[kind]]

@@ -375,6 +375,7 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
   Returns:
     `(found int32 [<= size], records, scores)`: the root's records, best first.
   """
+  # Best scores below each node; room for records, which grows.
   edge_offsets, tails = forest[0], forest[1]
   arity = tails.shape[1]
   _, _, through = inside_max_between(
@@ -399,6 +400,7 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
   while count < size and skipped <= limit:
     node = stack[top]
     at = node - first
+    # Room for what one step can add.
     room = arity + 1
     if state[at, _STAGE] == _NEW:
       room += edge_offsets[node + 1] - edge_offsets[node]
@@ -406,6 +408,7 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
       records = grown_rows(records, used + room)
       scores = grown(scores, used + room)
       hashes = grown_rows(hashes, used + room)
+    # One step of the node; it may ask a node below for a record.
     asked = np.int64(-1)
     if state[at, _STAGE] == _NEW:
       used = _open_node(
@@ -451,7 +454,7 @@ def _enumerate_sentence(first, last, size, unique, limit, forest, strings):
       hashed += 1
       if 2 * hashed > len(slots):
         slots = rehash(slots, hashes)
-    # The record goes on the node's list; whoever asked for it goes on.
+    # Append the record to the node's list and return to who asked for it.
     _append(at, state, records)
     if top == 0:
       listed[count] = state[at, _LAST]

@@ -161,6 +161,7 @@ def _kernel(low, high, groups, hypotheses, references, settings, out):
   flat, offsets = hypotheses
   ref_flat, ref_offsets, first = references
   char_order, word_order, factor, keep_space, epsilon = settings
+  # Tries of characters, of words by spelling, and of words; room for texts.
   orders = char_order + word_order
   most = max(1, longest_row(ref_offsets))
   room = max(most, longest_row(offsets))
@@ -176,6 +177,7 @@ def _kernel(low, high, groups, hypotheses, references, settings, out):
     begin = first[sentences[group]]
     end = first[sentences[group] + 1]
     best = np.full(starts[group + 1] - starts[group], -1.0)
+    # Tries of each reference.
     for reference in range(begin, end):
       start, stop = ref_offsets[reference], ref_offsets[reference + 1]
       ref_length = _characters(ref_flat, start, stop, keep_space, text)
@@ -188,6 +190,7 @@ def _kernel(low, high, groups, hypotheses, references, settings, out):
         _word_ids(spelling, ref_flat, bounds, ref_words, np.bool_(True), words)
         base.reset_trie(grams, ref_words * word_order)
         base.add_reference(grams, words, zero, ref_words, word_order)
+      # Matches of each hypothesis with it; the best reference counts.
       for item in range(starts[group], starts[group + 1]):
         row = rows[item]
         start, stop = offsets[row], offsets[row + 1]

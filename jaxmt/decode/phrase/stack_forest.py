@@ -197,6 +197,7 @@ def _extract(
         before = back[sentence, stack, place, 0]
         if before > 0:
           number[sentence, before, back[sentence, stack, place, 1]] = 0
+  # Write what was marked, stack after stack.
   nodes = np.zeros((num_nodes, 3), np.int32)
   edges = np.full((num_edges, 2), -1, np.int32)
   out = np.zeros((num_edges, 2), np.float32)
@@ -213,6 +214,7 @@ def _extract(
         rank = head[sentence, stack, place]
         if rank >= 0 and number[sentence, stack, rank] >= 0:
           starts[rank + 1] += 1
+      # Number the stack's hypotheses.
       first = edge
       for rank in range(beam):
         if number[sentence, stack, rank] >= 0:
@@ -222,6 +224,7 @@ def _extract(
           edge_offsets[node] = first + starts[rank] + starts[rank + 1]
         starts[rank + 1] += starts[rank]
       edge = first + starts[beam]
+      # Candidates become edges of the hypotheses they were merged into.
       for place in range(pop):
         rank = head[sentence, stack, place]
         if rank < 0 or number[sentence, stack, rank] < 0:
@@ -241,6 +244,7 @@ def _extract(
         if before > 0:
           edges[at, 1] = number[sentence, before, rank]
           out[at, 0] -= best[sentence, before, rank]
+    # The goal, over all complete hypotheses.
     complete = False
     for rank in range(beam):
       if length > 0 and final[sentence, rank, 0] > POSSIBLE:

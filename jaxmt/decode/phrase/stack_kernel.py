@@ -134,6 +134,7 @@ def _push(
         )
       if 0 < done < last - first:
         least, most_end = max(least, first), min(most_end, last)
+    # Every uncovered word within the limit may come next.
     run_begin, run_end = gap, -1
     for offset in range(limit + 1):
       first = gap + offset
@@ -151,6 +152,7 @@ def _push(
           while not rest & 1:
             rest >>= 1
             run_end += 1
+      # Limits of the distortion, of zones, and of the length of a phrase.
       jump = abs(end - first)
       if jump > limit or first < least:
         continue
@@ -159,6 +161,7 @@ def _push(
       most = min(min(run_end, most_end) - first, longest)
       if offset > 0:
         most = min(most, limit - offset)
+      # A phrase of each length: its orientation, its best option, the estimate.
       for size in range(1, most + 1):
         span = first * longest + size - 1
         kind = 2
@@ -173,6 +176,7 @@ def _push(
         coming += future[first + size, run_end]
         base = score[stack, rank] - distortion * np.float32(jump)
         base += forward[3 + kind]
+        # An item of the stack that it reaches.
         slot = (stack + size) % ring
         place = sizes[slot]
         sizes[slot] += 1
@@ -246,6 +250,7 @@ def search_batch(
     length = lengths[sentence]
     if length == 0:
       continue
+    # The empty hypothesis, and its extensions.
     score, last = out_score[sentence], out_last[sentence]
     count[:] = 0
     sizes[:] = 0

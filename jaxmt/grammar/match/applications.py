@@ -501,6 +501,7 @@ def _select(sentences, copies, all_spans, places, table, limits, joins):
   With rules `joins` (`tree_kernel.match_tree`) sentences with a tree are
   matched node by node.
   """
+  # What the batch has, and room for cells and applications.
   words, offsets = sentences
   spans, span_offsets = all_spans
   pattern_rows, pattern_offsets = places
