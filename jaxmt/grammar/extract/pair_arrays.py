@@ -1,6 +1,6 @@
 """Word-aligned sentence pairs as kernels of extraction read them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from jaxmt.text.ragged import Ragged
 class PairArrays(NamedTuple):
   """Flat arrays and row offsets of B sentence pairs."""
 
-  source: np.ndarray  # word ids, int32
+  source: np.ndarray  # ids of words, int32, or their keys, uint64
   source_offsets: np.ndarray  # int64 [B + 1]
   target: np.ndarray
   target_offsets: np.ndarray
@@ -19,11 +19,20 @@ class PairArrays(NamedTuple):
   link_offsets: np.ndarray
 
 
-def pair_arrays(source: Ragged, target: Ragged, links: Ragged) -> PairArrays:
-  """Returns the arrays of both sides and of the links between them."""
+def pair_arrays(
+  source: Ragged, target: Ragged, links: Ragged, *, words: Any = np.int32
+) -> PairArrays:
+  """Returns the arrays of both sides and of the links between them.
+
+  Args:
+    source: ids or keys of words, B rows.
+    target: likewise.
+    links: `[L, 2]` (source, target) positions, B rows.
+    words: type of the ids or keys.
+  """
   arrays: list[np.ndarray] = []
-  for rows in (source, target, links):
-    arrays.append(np.ascontiguousarray(rows.flat, np.int32))
+  for rows, kind in ((source, words), (target, words), (links, np.int32)):
+    arrays.append(np.ascontiguousarray(rows.flat, kind))
     arrays.append(np.asarray(rows.offsets, np.int64))
   return PairArrays(*arrays)
 

@@ -153,7 +153,7 @@ def count_events(
   if known is not None:
     keys = (known.source, known.target, known.clusters)
   counts = _count_pairs(
-    pair_arrays(pairs.source, pairs.target, pairs.links),
+    pair_arrays(pairs.source, pairs.target, pairs.links, words=np.uint64),
     pairs.clusters.flat,
     pairs.heads.flat,
     length,
