@@ -237,19 +237,8 @@ def _check_decoding_flags() -> None:
 
 def _load_model():
   """The model that the flags name, with the sizes of the search."""
-  from jaxmt.decode import loading
-
-  loaded = loading.load_files(
-    model_flags.GRAMMAR.value,
-    lm=model_flags.LM.value,
-    weights=FLAGS.weights,
-    dialect=model_flags.DIALECT.value,
-    span=model_flags.SPAN.value,
-    kind=model_flags.KIND.value,
-    reordering=model_flags.REORDERING.value,
-    distortion=model_flags.DISTORTION.value,
-    orientation=model_flags.ORIENTATION.value,
-    folders=model_flags.MODELS.value,
+  loaded = model_flags.load_translator(
+    FLAGS.weights, span=model_flags.SPAN.value
   )
   return dataclasses.replace(loaded, beam=FLAGS.beam, pop=FLAGS.pop)
 

@@ -177,8 +177,6 @@ _CACHE = flags.DEFINE_string(
 
 def _load(lines: list[str]) -> Translator:
   """The translator, with the search that the flags ask for."""
-  from jaxmt.decode import loading
-
   # Exact search copies what it knows of rules for every sentence.
   exact = _EXACT.value or _SEARCH_ERRORS.value
   known_lines = lines if exact and not _SOURCE_LANGUAGE.value else None
@@ -193,18 +191,8 @@ def _load(lines: list[str]) -> Translator:
     )
   else:
     skipped = progress.Skipped() if _SKIP_BAD.value else None
-    translator = loading.load_files(
-      model_flags.GRAMMAR.value,
-      lm=model_flags.LM.value,
-      weights=_WEIGHTS.value,
-      dialect=model_flags.DIALECT.value,
-      lines=known_lines,
-      on_bad=skipped,
-      kind=model_flags.KIND.value,
-      reordering=model_flags.REORDERING.value,
-      distortion=model_flags.DISTORTION.value,
-      orientation=model_flags.ORIENTATION.value,
-      folders=model_flags.MODELS.value,
+    translator = model_flags.load_translator(
+      _WEIGHTS.value, lines=known_lines, on_bad=skipped
     )
     if skipped is not None:
       size = len(translator.model.table)

@@ -89,7 +89,6 @@ class _Decoder:
   """Decodes the tuning set: parameters -> (score in points, cost)."""
 
   def __init__(self):
-    from jaxmt.decode import loading
     from jaxmt.metrics import encoded_text
     from jaxmt.tune import pool
 
@@ -98,18 +97,7 @@ class _Decoder:
     if model_flags.TREES.value:
       self._trees = files.read_lines(model_flags.TREES.value)
     self._translator = dataclasses.replace(
-      loading.load_files(
-        model_flags.GRAMMAR.value,
-        lm=model_flags.LM.value,
-        weights=_WEIGHTS.value,
-        dialect=model_flags.DIALECT.value,
-        lines=self._lines,
-        kind=model_flags.KIND.value,
-        reordering=model_flags.REORDERING.value,
-        distortion=model_flags.DISTORTION.value,
-        orientation=model_flags.ORIENTATION.value,
-        folders=model_flags.MODELS.value,
-      ),
+      model_flags.load_translator(_WEIGHTS.value, lines=self._lines),
       threads=model_flags.THREADS.value,
       binarize=model_flags.binarizer(),
     )

@@ -124,6 +124,32 @@ def load_model(
   )
 
 
+def load_translator(weights: str, **options: Any) -> Any:
+  """Returns a translator of the files that the flags name, of any kind.
+
+  Args:
+    weights: path of the weights.
+    **options: more of `loading.load_files`: lines, span, on_bad.
+
+  Raises:
+    InputError: if a file is malformed, or does not go with --kind.
+  """
+  from jaxmt.decode import loading
+
+  return loading.load_files(
+    GRAMMAR.value,
+    lm=LM.value,
+    weights=weights,
+    dialect=DIALECT.value,
+    kind=KIND.value,
+    reordering=REORDERING.value,
+    distortion=DISTORTION.value,
+    orientation=ORIENTATION.value,
+    folders=MODELS.value,
+    **options,
+  )
+
+
 def _empty_lm() -> Any:
   """Returns a language model without words."""
   import numpy as np
