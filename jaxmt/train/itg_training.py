@@ -68,6 +68,11 @@ class Gold:
       possible=ragged.select(self.possible, rows),
     )
 
+  def parseable(self, source: Ragged, target: Ragged) -> "Gold":
+    """Returns the pairs of lines that ITG aligners parse."""
+    usable = np.isin(self.lines, itg_model.parseable(source, target))
+    return self.take(np.flatnonzero(usable))
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ItgConfig:
@@ -191,8 +196,7 @@ def train(
     runner: where rules are collected.
     report: takes lines about progress.
   """
-  usable = np.isin(gold.lines, itg_model.parseable(source, target))
-  gold = gold.take(np.flatnonzero(usable))
+  gold = gold.parseable(source, target)
   how = train_pruner(
     evidence, source, target, gold, config, seed=seed, report=report
   )
@@ -250,6 +254,7 @@ def train_pruner(
   )
   if config.pruner != "dpdi":
     return how
+  gold = gold.parseable(source, target)
   part = gold.take(np.arange(min(len(gold.lines), config.pruner_pairs)))
   features, places = [], []
   # A tree has at most two bi-spans for each link.
@@ -288,8 +293,7 @@ def pruning_errors(
   lists. The bound is F1 with as many sure links as one derivation can have, at
   precision 1.
   """
-  usable = np.isin(gold.lines, itg_model.parseable(source, target))
-  gold = gold.take(np.flatnonzero(usable))
+  gold = gold.parseable(source, target)
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   absent, number, hits, sure = 0, 0, 0.0, 0
   for batch in itg_model.forests(aligner, source, target, gold.lines):
@@ -327,8 +331,7 @@ def choose_threshold(
     gold: the hand-aligned lines that the threshold is chosen on.
     metric: one of `METRICS`.
   """
-  usable = np.isin(gold.lines, itg_model.parseable(source, target))
-  gold = gold.take(np.flatnonzero(usable))
+  gold = gold.parseable(source, target)
   where = {line: row for row, line in enumerate(gold.lines.tolist())}
   counts = np.zeros((len(_THRESHOLDS), 4))
   for batch in itg_model.forests(aligner, source, target, gold.lines):
