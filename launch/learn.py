@@ -109,6 +109,12 @@ _LENGTH = flags.DEFINE_string(
   "forest: search the word weight by re-scoring forests; decode: by decoding"
   " again and again; none: leave it as learned",
 )
+_SHARES = flags.DEFINE_list(
+  "shares",
+  [f"{share:g}" for share in _DEFAULT.shares],
+  "shares of the way from --weights to what was learned that are judged after"
+  " each epoch; the best counts",
+)
 _PATIENCE = flags.DEFINE_integer(
   "patience",
   _DEFAULT.patience,
@@ -137,6 +143,13 @@ _PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
 _PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
 
 
+def _numbers(words: list[str]) -> tuple[float, ...]:
+  try:
+    return tuple(float(word) for word in words)
+  except ValueError as error:
+    raise InputError(f"--shares: {error}") from error
+
+
 def _config() -> LearnConfig:
   config = LearnConfig(
     update=_UPDATE.value,
@@ -150,6 +163,7 @@ def _config() -> LearnConfig:
     leave_one_out=_LEAVE.value,
     length_ratio=_RATIO.value,
     length_search=_LENGTH.value,
+    shares=_numbers(_SHARES.value),
     patience=_PATIENCE.value,
     max_words=_LONGEST.value,
     batch_cells=_CELLS.value,

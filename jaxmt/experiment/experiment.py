@@ -129,6 +129,8 @@ class ExperimentConfig:
     held_out: N: they learn from every N-th training pair alone, with rules and
       a language model of all other pairs; what they learn then serves the rules
       of all pairs. 0: they learn from all pairs with the rules of these.
+    own_rules: whether they learn from the held-out pairs with the rules of all
+      pairs after all. It tells what the rules of others give.
     trees: settings of the system with trees over phrases.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
@@ -156,6 +158,7 @@ class ExperimentConfig:
   epochs: int = 1
   learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
   held_out: int = 0
+  own_rules: bool = False
   trees: TreesConfig = dataclasses.field(default_factory=TreesConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
@@ -218,10 +221,12 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
   _checked("learn", learn_config.check, frozen.learn)
   if frozen.held_out and frozen.held_out < 2:
     raise InputError("config key 'held_out' must be 0 or at least 2")
+  if frozen.own_rules and not frozen.held_out:
+    raise InputError("config key 'own_rules' needs 'held_out'")
   if frozen.held_out and frozen.learn.leave_one_out != "none":
     raise InputError(
-      "config key 'held_out': no rule is of a held-out pair, so there is"
-      " nothing for 'learn.leave_one_out' to leave out"
+      "config key 'held_out': rules of others have no own ones for"
+      " 'learn.leave_one_out' to leave out"
     )
   if systems.PHRASE_DEPENDENCY in frozen.systems:
     _checked("trees", tree_stages.check, frozen.trees)
@@ -414,7 +419,7 @@ def _rules(
 def _held_out(
   run: Run, config: ExperimentConfig, links: Artefact, **whole: Artefact
 ) -> dict[str, Artefact]:
-  """What learning reads if rules are of other pairs than it learns from."""
+  """What learning reads if it learns from some pairs alone."""
   cut = lambda name, function, held, **inputs: run.stage(
     name,
     function,
@@ -422,10 +427,13 @@ def _held_out(
     **inputs,
   )
   text = whole["corpus"]
+  pairs = cut("held-out-pairs", held_out.pairs, True, corpus=text)
+  if config.own_rules:
+    return {**whole, "corpus": pairs}
   others = cut("other-pairs", held_out.pairs, False, corpus=text)
   their_links = cut("other-links", held_out.links, False, links=links)
   return {
-    "corpus": cut("held-out-pairs", held_out.pairs, True, corpus=text),
+    "corpus": pairs,
     "grammar": _rules(
       run, config, "other-grammar", corpus=others, links=their_links
     ),

@@ -32,6 +32,7 @@ COLUMNS = {
   "epoch": "epoch",
   "dev BLEU": "bleu",
   "ratio": "length_ratio",
+  "share": "share",
   "updates": "updates",
   "valid": "valid_share",
   "right": "right_share",

@@ -141,6 +141,8 @@ def test_the_development_text_may_have_rules_of_its_own(folder, tmp_path):
       "--dev_grammar and --dev_lm need --dev_source",
     ),
     ({"dev_lm": "no-such-file"}, "no-such-file"),
+    ({"shares": "1,x"}, "--shares: could not convert"),
+    ({"shares": "-1"}, "--shares must be numbers from 0 to 10"),
     ({"leave_one_out": "singletons"}, "--leave_one_out needs a jaxmt grammar"),
   ],
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.features import feature_keys
 from jaxmt.features.feature_keys import KeyedWeights, KeyTable
 from jaxmt.text.kernels import njit
 
@@ -131,6 +132,34 @@ def put(state: AveragedWeights, keys: np.ndarray, values: np.ndarray) -> None:
   steps, state.steps = state.steps, 0
   step(state, dense=nothing, keys=keys, values=values, witness=witness)
   state.steps = steps
+
+
+def between(
+  start: Mapping[str, float], weights: KeyedWeights, share: float
+) -> KeyedWeights:
+  """Returns `start + share * (weights - start)`.
+
+  Args:
+    start: by name; sparse features of the start have their keys in `weights`.
+    weights: where learning has come to.
+    share: of the way; 1 gives the weights themselves, bit by bit.
+  """
+  if share == 1.0:
+    return weights
+  named = {
+    name: start.get(name, 0.0) + share * (value - start.get(name, 0.0))
+    for name, value in weights.named.items()
+  }
+  keys, values = weights.table
+  sparse = {
+    name: value for name, value in start.items() if value and name not in named
+  }
+  order = np.argsort(keys, kind="stable")
+  wanted = feature_keys.keys_of(tuple(sparse))
+  base = np.zeros(len(values))
+  base[order[np.searchsorted(keys, wanted, sorter=order)]] = [*sparse.values()]
+  moved = base + share * (values - base)
+  return KeyedWeights(named=named, table=KeyTable(keys, moved))
 
 
 def _reserve(state: AveragedWeights, needed: int) -> None:

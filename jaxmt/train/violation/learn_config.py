@@ -34,6 +34,10 @@ class LearnConfig:
     length_search: whether the word weight is searched by re-scoring the
       forests of one decoding ("forest"), by decoding again and again
       ("decode"), or left as learned ("none").
+    shares: after each epoch the weights `start + share * (average - start)` are
+      judged for each of these shares of the way that learning has gone, and
+      the best of them stand for the epoch (a line search on held-out text,
+      Flanigan, Dyer & Carbonell 2013).
     patience: stop after this many epochs without a better development score;
       0: never.
     max_words: longer sentences, source or reference, are left out.
@@ -54,6 +58,7 @@ class LearnConfig:
   leave_one_out: str = "none"
   length_ratio: float = 0.97
   length_search: str = "forest"
+  shares: tuple[float, ...] = (1.0,)
   patience: int = 0
   max_words: int = 80
   max_edges: int = 200_000
@@ -84,6 +89,8 @@ def check(config: LearnConfig) -> None:
   for name in ("rate", "dense_rate", "decay"):
     if not 0 <= getattr(config, name) < float("inf"):
       raise ValueError(f"{name} must be a number from 0 on")
+  if not config.shares or not all(0 <= one <= 10 for one in config.shares):
+    raise ValueError("shares must be numbers from 0 to 10, at least one")
   if not 0 < config.length_ratio < 10:
     raise ValueError("length_ratio must be between 0 and 10")
   rule_templates.parse(config.templates)

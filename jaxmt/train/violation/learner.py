@@ -339,15 +339,10 @@ def _judged(setting, config, state, store, resources) -> dict[str, Any]:
   if setting.development is None:
     _put_best(store, state, average, resources)
     return {}
-  numbers = np.zeros(4)
+  numbers = np.zeros(5)
   if resources.process == 0:
-    judged, average = development.judge(
-      setting.development,
-      average,
-      length_search=config.length_search,
-      length_ratio=config.length_ratio,
-    )
-    numbers[:] = dataclasses.astuple(judged)
+    judged, share, average = _best_share(setting, config, average)
+    numbers[:] = *dataclasses.astuple(judged), share
   if resources.processes > 1:
     bits = parallel.sum_over_processes(numbers.view(np.int64))
     numbers = bits.view(np.float64)
@@ -355,7 +350,22 @@ def _judged(setting, config, state, store, resources) -> dict[str, Any]:
   if numbers[0] > max(earlier, default=-1.0):
     _put_best(store, state, average, resources)
   names = [field.name for field in dataclasses.fields(development.Judgement)]
-  return dict(zip(names, numbers.tolist(), strict=True))
+  return dict(zip((*names, "share"), numbers.tolist(), strict=True))
+
+
+def _best_share(setting, config, average: KeyedWeights):
+  """The best weights on the way to `average`: judgement, share, weights."""
+  found = []
+  for share in config.shares:
+    weights = averaged_weights.between(setting.start, average, share)
+    judged, weights = development.judge(
+      setting.development,
+      weights,
+      length_search=config.length_search,
+      length_ratio=config.length_ratio,
+    )
+    found.append((judged, share, weights))
+  return max(found, key=lambda one: one[0].bleu)
 
 
 def _put_best(store, state, average: KeyedWeights, resources) -> None:

@@ -69,11 +69,22 @@ def test_rules_of_other_pairs_are_learned_with(tmp_path):
   # 200 of the 600 pairs are learned from, the reachable ones of them.
   assert " of 200 references reached" in done.stderr
 
+  # With their own rules, of which there are more, more can be reached.
+  percent = stages["tune-max-violation"]["reached_percent"]
+  flags = ("--config.held_out=3", "--config.own_rules", f"--workdir={tmp_path}")
+  done = util.run_program("launch/train.py", *SMALL, *flags)
+  assert done.returncode == 0, done.stderr
+  assert " of 200 references reached" in done.stderr
+  assert "[other-grammar]" not in done.stderr
+  stages = {row["stage"]: row for row in read("metrics.jsonl")}
+  assert stages["tune-max-violation"]["reached_percent"] > percent
+
 
 @pytest.mark.parametrize(
   ("flags", "text"),
   [
     (("--config.held_out=1",), "config key 'held_out' must be 0 or at least 2"),
+    (("--config.own_rules",), "config key 'own_rules' needs 'held_out'"),
     (
       ("--config.held_out=2", "--config.learn.leave_one_out=singletons"),
       "'learn.leave_one_out'",

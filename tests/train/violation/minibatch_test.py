@@ -393,3 +393,24 @@ def test_average_is_that_of_the_weights_after_each_step():
     strict=True,
   ):
     np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0, 2.0])
+def test_weights_on_the_way_from_the_start_to_those_learned(share):
+  start = {"a": 1.5, "Edge:x": -2.0, "Edge:unused": 0.0}
+  state = averaged_weights.begin(start, ("a", "b"))
+  keys = keys_of(("Edge:x", "Edge:y"))
+  averaged_weights.put(state, keys[:1], np.array([-2.0]))
+  averaged_weights.step(
+    state,
+    dense=np.array([1.0, -4.0]),
+    keys=keys,
+    values=np.array([3.0, 0.5]),
+    witness=np.zeros((2, 5), np.int32),
+  )
+  learned = state.average()
+  found = averaged_weights.between(start, learned, share)
+  assert found.named == {"a": 1.5 + share, "b": -4.0 * share}
+  slots = [int(np.flatnonzero(found.table.keys == key)[0]) for key in keys]
+  assert found.table.values[slots].tolist() == [-2 + 3 * share, 0.5 * share]
+  assert np.count_nonzero(found.table.keys) == 2
