@@ -242,7 +242,8 @@ def curves(
           [float(record["epoch"]) for record in some],
           [float(record[key]) for record in some],
         )
-    drawn = plots.lines(series, x_label="epoch", y_label=label)
-    if series and drawn:
+    if not series:
+      continue  # for example development scores without such a set
+    if drawn := plots.lines(series, x_label="epoch", y_label=label):
       pictures.append(page.image(drawn, label))
   return pictures
