@@ -39,12 +39,14 @@ def lines(
   """Draws one line for each name, through its `(x, y)` points."""
   if not available():
     return None
+  from matplotlib.ticker import MaxNLocator
+
   figure, axes = _figure()
   for name, (x, y) in series.items():
     axes.plot(x, y, marker="o", markersize=3, label=name)
   places = [one for x, _ in series.values() for one in x]
   if all(float(one).is_integer() for one in places):
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
   axes.set_xlabel(x_label)
   axes.set_ylabel(y_label)
   axes.legend()
