@@ -158,25 +158,25 @@ def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:
   return measures
 
 
-def _measures(own: SystemArtefacts) -> dict[str, float]:
+def _measures(system: SystemArtefacts) -> dict[str, float]:
   """Seconds of a system's own stages, and what training reports.
 
   The speed is that of the fastest iteration: others may include compilation.
   """
   measures = {
-    f"{name}_seconds": one.seconds for name, one in own.stages.items()
+    f"{name}_seconds": one.seconds for name, one in system.stages.items()
   }
   measures["seconds"] = round(sum(measures.values()), 3)
-  for name, value in (own.tune.value.metrics or {}).items():
+  for name, value in (system.tune.value.metrics or {}).items():
     if name in _TUNING_MEASURES:
       measures[name] = value
-  if own.learned is not None:
-    for name, value in own.learned.value.metrics.items():
+  if system.learned is not None:
+    for name, value in system.learned.value.metrics.items():
       if isinstance(value, int | float):
         measures[name] = value
   speeds = [
     record["sentences_per_second"]
-    for record in own.history
+    for record in system.history
     if record.get("sentences_per_second")
   ]
   if speeds:

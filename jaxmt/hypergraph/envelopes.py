@@ -208,17 +208,17 @@ def upper_envelope(intercepts, slopes, low, high, lines, starts, pending):
 
 
 @njit
-def _multiply(edge, low, tails, own, known, found, place, count):
+def _multiply(edge, low, tails, lines, known, envelope, place, count):
   """Adds the lines of an edge with its tails to those found for its head.
 
   Args:
     edge: the edge.
     low: the sentence's first node.
     tails: tail nodes of all edges, `[E, A]`.
-    own: intercepts and slopes of edges, two of `[E]`.
+    lines: intercepts and slopes of edges, two of `[E]`.
     known: lines of the sentence's nodes: (first line of each, number of lines,
       values `[L, 3]`: intercept, slope, step from which it is highest).
-    found: (intercepts, slopes, edges and lines of tails `[C, 1 + A]`).
+    envelope: (intercepts, slopes, edges and lines of tails `[C, 1 + A]`).
     place: work space `[A]`.
     count: lines found so far.
 
@@ -226,9 +226,9 @@ def _multiply(edge, low, tails, own, known, found, place, count):
     How many there are now.
   """
   first, sizes, values = known
-  intercepts, slopes, origins = found
+  intercepts, slopes, origins = envelope
   arity = 0
-  a, b = own[0][edge], own[1][edge]
+  a, b = lines[0][edge], lines[1][edge]
   for part in range(tails.shape[1]):
     if tails[edge, part] < 0:
       break

@@ -196,10 +196,10 @@ def _read_unigrams(source: _Source, count: int, highest: bool):
   """Returns `(text, starts, columns, first line)`."""
   texts, lengths, columns = [], [], []
 
-  def parse(data, at, wanted):
-    probability = np.empty(wanted, np.float32)
-    backoff = np.empty(wanted, np.float32)
-    sizes = np.empty(wanted, np.int64)
+  def parse(data, at, count):
+    probability = np.empty(count, np.float32)
+    backoff = np.empty(count, np.float32)
+    sizes = np.empty(count, np.int64)
     text = np.empty(len(data) - at, np.uint8)
     code, at, lines, used = arpa_parse.parse_unigrams(
       data, at, highest, probability, backoff, sizes, text
@@ -223,10 +223,10 @@ def _read_ngrams(
   words = [np.zeros((0, order), np.int32)]
   columns = []
 
-  def parse(data, at, wanted):
-    probability = np.empty(wanted, np.float32)
-    backoff = np.empty(wanted, np.float32)
-    ids = np.empty((wanted, order), np.int32)
+  def parse(data, at, count):
+    probability = np.empty(count, np.float32)
+    backoff = np.empty(count, np.float32)
+    ids = np.empty((count, order), np.int32)
     code, at, lines = arpa_parse.parse_ngrams(
       data, at, highest, probability, backoff, ids, *vocabulary
     )

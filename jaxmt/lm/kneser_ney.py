@@ -184,19 +184,21 @@ def _discounts(
 def _interpolate(
   levels: Sequence[NgramCounts],
   adjusted: Sequence[np.ndarray],
-  kept: Sequence[np.ndarray],
+  keep_flags: Sequence[np.ndarray],
   discounts: Sequence[np.ndarray],
   *,
   words: tuple[str, ...],
 ) -> NgramModel:
   """Equations (1) and (2), order by order, then drops what is pruned."""
-  renumber = [np.cumsum(keep, dtype=np.int32) - np.int32(1) for keep in kept]
-  lower = np.full(1, 1 / np.float32(int(kept[0].sum()) - 1), np.float32)
+  renumber = [
+    np.cumsum(keep, dtype=np.int32) - np.int32(1) for keep in keep_flags
+  ]
+  lower = np.full(1, 1 / np.float32(int(keep_flags[0].sum()) - 1), np.float32)
   probabilities, backoffs = [], []
   for k, level in enumerate(levels):
     contexts = len(levels[k - 1].word) if k else 1
     denominator, gamma = _context_sums(
-      level.context, adjusted[k], kept[k], discounts[k], contexts
+      level.context, adjusted[k], keep_flags[k], discounts[k], contexts
     )
     discounted = adjusted[k].astype(np.float32)
     discounted -= discounts[k][np.minimum(adjusted[k], 3)]
@@ -211,7 +213,7 @@ def _interpolate(
       backoffs.append(gamma)
   backoffs.append(np.ones(len(levels[-1].word), np.float32))
   result = []
-  for k, (level, keep) in enumerate(zip(levels, kept, strict=True)):
+  for k, (level, keep) in enumerate(zip(levels, keep_flags, strict=True)):
     below = renumber[k - 1] if k else np.zeros(len(level.word), np.int32)
     not_context = (level.word == EOS) | (level.word == UNK)
     result.append(
@@ -223,14 +225,14 @@ def _interpolate(
         backoff=_log10(np.where(not_context, 1, backoffs[k])[keep]),
       )
     )
-  names = tuple(words[word] for word in np.flatnonzero(kept[0]).tolist())
+  names = tuple(words[word] for word in np.flatnonzero(keep_flags[0]).tolist())
   return NgramModel(words=names, levels=tuple(result))
 
 
 def _context_sums(
   context: np.ndarray,
   adjusted: np.ndarray,
-  kept: np.ndarray,
+  keep: np.ndarray,
   discounts: np.ndarray,
   contexts: int,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -242,11 +244,11 @@ def _context_sums(
   denominator = np.where(total > 0, total, 1).astype(np.float32)
   gamma = np.zeros(contexts, np.float32)
   for i in (1, 2, 3):
-    chosen = kept & (adjusted == i if i < 3 else adjusted >= 3)
+    chosen = keep & (adjusted == i if i < 3 else adjusted >= 3)
     gamma += discounts[i] * np.bincount(
       context[chosen], minlength=contexts
     ).astype(np.float32)
-  dropped = np.where(kept, 0, adjusted)
+  dropped = np.where(keep, 0, adjusted)
   gamma += np.bincount(context, dropped, minlength=contexts).astype(np.float32)
   gamma /= denominator
   return denominator, np.where(total > 0, gamma, np.float32(1))

@@ -156,7 +156,7 @@ def train(
   )
 
 
-def _rounds(learned, pairs, held, modules, options, *, mesh, store):
+def _rounds(learned, pairs, held_out, modules, options, *, mesh, store):
   """Steps 2 and 3."""
   part = None if store is None else StorePart(store, "pairs")
   checked = None if part is None else part.get(_ERRORS)
@@ -164,7 +164,7 @@ def _rounds(learned, pairs, held, modules, options, *, mesh, store):
   if checked is not None:
     errors = checked[_ERRORS].tolist()
     best = _unpack(checked, learned)
-  ranked = lambda p: rank_held_out(modules, p, held, options.tune.seed)
+  ranked = lambda p: rank_held_out(modules, p, held_out, options.tune.seed)
   for epoch in fitting.fit(
     phrase_autoencoder.BilingualLoss(modules, options.alpha, options.pulls),
     learned,
@@ -186,7 +186,7 @@ def _rounds(learned, pairs, held, modules, options, *, mesh, store):
       number=len(errors),
       error=errors[-1],
       parameters=best,
-      ranked=ranked(best) if len(held[0]) else None,
+      ranked=ranked(best) if len(held_out[0]) else None,
     )
     if rose:
       return

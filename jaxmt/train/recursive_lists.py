@@ -216,36 +216,39 @@ class _Nodes:
     )
 
 
-def _is_inverted(own: _Searched, rule: int) -> bool:
-  return rule < len(own.kind) and own.kind[rule] == recursive_scores.INVERTED
+def _is_inverted(searched: _Searched, rule: int) -> bool:
+  return (
+    rule < len(searched.kind)
+    and searched.kind[rule] == recursive_scores.INVERTED
+  )
 
 
-def _pair(own: _Searched, rule: int) -> int:
+def _pair(searched: _Searched, rule: int) -> int:
   """The phrase pair of a rule without parts."""
-  table = own.model.table
+  table = searched.model.table
   if rule > len(table):
-    word = own.result.source.words[rule - len(table) - 1]
-    return own.pairs.pair_number((word,), (word,))
+    word = searched.result.source.words[rule - len(table) - 1]
+    return searched.pairs.pair_number((word,), (word,))
   spell = lambda row, words: tuple(words.words[symbol] for symbol in row)
-  return own.pairs.pair_number(
+  return searched.pairs.pair_number(
     spell(table.source[rule].tolist(), table.source_words),
     spell(table.target[rule].tolist(), table.target_words),
   )
 
 
-def _state(own: _Searched, rule: int, tails) -> np.ndarray:
+def _state(searched: _Searched, rule: int, tails) -> np.ndarray:
   """The network's state of a rule applied to hypotheses."""
   rules = np.array([rule])
-  arity = own.model.arity
-  below = np.zeros((1, arity, own.feature.columns), np.int32)
+  arity = searched.model.arity
+  below = np.zeros((1, arity, searched.feature.columns), np.int32)
   for place, (item, rank) in enumerate(tails):
-    below[0, place] = own.states[own.result.matches.place[item], rank]
-  number = own.number
+    below[0, place] = searched.states[searched.result.matches.place[item], rank]
+  number = searched.number
   (states,), _ = feature_states.apply_rules(
-    (own.feature,),
-    (device_parameters(own.model)[number],),
-    (own.column(rules, lambda c: c.inputs[number].arrays),),
-    own.column(rules, lambda c: c.slots),
+    (searched.feature,),
+    (device_parameters(searched.model)[number],),
+    (searched.column(rules, lambda c: c.inputs[number].arrays),),
+    searched.column(rules, lambda c: c.slots),
     (below,),
   )
   return states[0]
@@ -287,9 +290,11 @@ def collect(
   return _assembled(model, number, groups, (candidates, good, early))
 
 
-def _lists(own: _Searched, nodes: _Nodes, items, strings: Oracles, kind: str):
+def _lists(
+  searched: _Searched, nodes: _Nodes, items, strings: Oracles, kind: str
+):
   """The lists of a sentence: nodes, which are good, whether all fell off."""
-  matches = own.result.matches
+  matches = searched.result.matches
   order = sorted(
     items,
     key=lambda item: (
@@ -308,14 +313,14 @@ def _lists(own: _Searched, nodes: _Nodes, items, strings: Oracles, kind: str):
     references = strings.get(key)
     if not references:
       continue
-    ranks = own.hypotheses(item)
-    flags = [own.string(item, rank) in references for rank in ranks]
+    ranks = searched.hypotheses(item)
+    flags = [searched.string(item, rank) in references for rank in ranks]
     if kind == "local":
       if any(flags) and not all(flags):
         yield [nodes.hypothesis(item, rank) for rank in ranks], flags, False
       continue
     is_goal = key[0] == GOAL
-    fell = [] if any(flags) else own.lost(item, references)
+    fell = [] if any(flags) else searched.lost(item, references)
     if fell or (is_goal and any(flags)):
       listed = [nodes.hypothesis(item, rank) for rank in ranks]
       listed += [nodes.candidate(*one) for one in fell]

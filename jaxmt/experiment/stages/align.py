@@ -188,11 +188,11 @@ def align(config: AlignStageConfig, *, corpus: Corpus, **paths: str) -> Links:
   return Links(links=links_lib.format_links(joined), metrics=metrics)
 
 
-def _scores(found: Ragged, given: list[str] | None) -> dict[str, float]:
+def _scores(links: Ragged, given: list[str] | None) -> dict[str, float]:
   """Scores against the corpus's own links, if it has any."""
   if given is None:
     return {}
-  scores = link_scores.score_links(found, links_lib.parse_links(given))
+  scores = link_scores.score_links(links, links_lib.parse_links(given))
   return {
     "precision": round(scores.precision, 4),
     "recall": round(scores.recall, 4),
@@ -201,12 +201,12 @@ def _scores(found: Ragged, given: list[str] | None) -> dict[str, float]:
 
 
 def _symmetrized(
-  config: AlignStageConfig, corpus: Corpus, found: dict[str, Ragged]
+  config: AlignStageConfig, corpus: Corpus, directions: dict[str, Ragged]
 ) -> Ragged:
   """Combines the two directions."""
   if config.symmetrize not in tree_symmetrize.METHODS:
     return symmetrize.symmetrize(
-      found["forward"], found["backward"], method=config.symmetrize
+      directions["forward"], directions["backward"], method=config.symmetrize
     )
   parsed = None
   if config.symmetrize != "idg":
@@ -217,8 +217,8 @@ def _symmetrized(
       )
     parsed = trees.parse_trees(corpus.train_trees)
   return tree_symmetrize.symmetrize(
-    found["forward"],
-    found["backward"],
+    directions["forward"],
+    directions["backward"],
     method=config.symmetrize,
     trees=parsed,
     side="source",

@@ -259,11 +259,16 @@ def _moved(
   ]
 
 
-def _derivations(own: Translations) -> Derivations:
-  assert own.test_nodes is not None and own.test_node_offsets is not None
-  assert own.test_node_scores is not None
+def _derivations(translations: Translations) -> Derivations:
+  assert (
+    translations.test_nodes is not None
+    and translations.test_node_offsets is not None
+  )
+  assert translations.test_node_scores is not None
   return derivation_rows.from_array(
-    own.test_nodes, own.test_node_offsets, own.test_node_scores
+    translations.test_nodes,
+    translations.test_node_offsets,
+    translations.test_node_scores,
   )
 
 
