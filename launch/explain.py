@@ -117,6 +117,10 @@ def main(argv: list[str]) -> None:
   parallel.initialize()
   corpus = _read(run, run.corpus, Corpus)
   grammar = _read(run, "grammar", Grammar)
+  if grammar.kind == "phrase":
+    raise InputError(
+      "ranks are of the spans of charts, which a phrase table has not"
+    )
   lm = _read(run, "lm", LanguageModel)
   theta = _read(run, f"mix-{last}", Theta)
   old = _read(run, "tune-primary", Tuned)

@@ -34,6 +34,7 @@ from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
 from jaxmt.experiment import model_flags, search_flags
+from jaxmt.features import moses_ini
 from jaxmt.features import weights as weight_files
 from jaxmt.metrics import encoded_text, named_metrics
 from jaxmt.runtime import checkpoint
@@ -74,7 +75,7 @@ _CANDIDATES = flags.DEFINE_list(
   ["kbest"],
   "in the loop, where candidates come from: kbest, sampled (drawn from the"
   " forest), oracle (the forest's best linear BLEU), forced (derivations of the"
-  " references); several, comma-separated",
+  " references), hope, fear (of augmented searches); several, comma-separated",
 )
 _STAGES = flags.DEFINE_integer(
   "stages",
@@ -146,7 +147,11 @@ _REFERENCES = flags.DEFINE_list("references", [], "reference files")
 _FEATURES = flags.DEFINE_string("moses_features", None, "FEATURES_TXT to read")
 _SCORES = flags.DEFINE_string("moses_scores", None, "SCORES_TXT to read")
 _WEIGHTS = flags.DEFINE_string("weights", None, "weights to start from")
-_OUTPUT = flags.DEFINE_string("output", None, "where to write the weights")
+_OUTPUT = flags.DEFINE_string(
+  "output",
+  None,
+  "where to write the weights; with --dialect=moses, NAME.ini is a moses.ini",
+)
 _METRIC = flags.DEFINE_string(
   "metric", "bleu", "what to optimise; a sum of several: bleu:0.7,ter:0.3"
 )
@@ -375,10 +380,52 @@ def _warn_of_new(names, weights: Mapping[str, float]) -> None:
     _warn(f"{len(new)} features without a weight start at 0 ({new[0]}, ...)")
 
 
-def _write(output: str, weights: Mapping[str, float], score: float) -> None:
+def _write(
+  output: str,
+  weights: Mapping[str, float],
+  score: float,
+  *,
+  order: int | None = None,
+) -> None:
+  """Writes weights, as a moses.ini if the name says so.
+
+  Args:
+    output: where.
+    weights: by name.
+    score: what they reached.
+    order: of the language model, where the decoder was in the loop.
+  """
   comment = f"{_METHOD.value} {_METRIC.value} {score:.5f} seed {_SEED.value}"
+  if output.endswith(moses_ini.SUFFIX) and model_flags.DIALECT.value == "moses":
+    files.write_lines(output, [f"# {comment}", *_ini(weights, order)])
+    return
   files.write_lines(
     output, weight_files.format_weights(weights, comment=comment)
+  )
+
+
+def _ini(weights: Mapping[str, float], order: int | None) -> list[str]:
+  """The given moses.ini with other weights, or one of the flags."""
+  given = files.read_lines(_WEIGHTS.value) if _WEIGHTS.value else []
+  if any(line.strip() == "[weight]" for line in given):
+    return moses_ini.replace_weights(given, weights)
+  if order is None:
+    raise InputError("a moses.ini is written with --grammar, or from another")
+  phrases = model_flags.KIND.value == "phrase"
+  limit = model_flags.DISTORTION.value
+  return moses_ini.make(
+    weights,
+    moses_ini.MosesFiles(
+      table=model_flags.GRAMMAR.value,
+      lm=model_flags.LM.value,
+      order=order,
+      reordering=model_flags.REORDERING.value,
+      orientation=model_flags.ORIENTATION.value,
+      span=0 if phrases else model_flags.SPAN.value,
+      distortion=6 if limit is None else limit,
+      stack=search_flags.BEAM.value,
+      pop=search_flags.POP.value,
+    ),
   )
 
 
@@ -580,7 +627,9 @@ def _tune_in_loop(
       say=functools.partial(print, flush=True),
     )
   best = tuned.score(tuned.best)
-  _write(program.given(_OUTPUT), tuned.best.best_weights, best)
+  _write(
+    program.given(_OUTPUT), tuned.best.best_weights, best, order=model.lm.order
+  )
   if len(tuned.scores) > 1:
     print(
       f"{len(tuned.scores)} runs: {_METRIC.value} {np.mean(tuned.scores):.5f}"

@@ -11,7 +11,6 @@ from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.decoder import DecodeConfig, Result
 from jaxmt.decode.chart.search import SearchConfig
 from jaxmt.decode.model import Model, Source, device_parameters
-from jaxmt.errors import InputError
 from jaxmt.hypergraph.forest import Forest
 
 if TYPE_CHECKING:
@@ -51,17 +50,21 @@ def prepared(
 
 
 def search_parameters(
-  model: Model, *, config: SearchConfig, mesh: Mesh | None = None
+  model: Model,
+  *,
+  config: SearchConfig,
+  mesh: Mesh | None = None,
+  augmented: bool = False,
 ) -> tuple[Any, ...] | None:
   """Returns the features' parameters where the model's search takes them.
 
   Host kernels of phrases take those of the model: None.
   """
   if model.order is None:
-    return chart_decoder.search_parameters(model, config)
+    return chart_decoder.search_parameters(model, config, augmented=augmented)
   from jaxmt.decode.phrase import phrase_decoder
 
-  if phrase_decoder.on_host(config.backend, mesh):
+  if phrase_decoder.on_host(model, config.backend, mesh, augmented=augmented):
     return None
   return device_parameters(model)
 
@@ -75,18 +78,16 @@ def decode(
   augmentation: Augmentation | None = None,
   references: Sequence[str] | None = None,
 ) -> Iterator[Sequence[AnyResult]]:
-  """Decodes sentences; see `chart.decoder.decode`, `phrase.decoder.decode`.
-
-  Raises:
-    InputError: for an augmented search of a phrase-based model.
-  """
-  more: dict[str, Any] = {}
-  if model.order is None:
-    more = {"augmentation": augmentation, "references": references}
-  elif augmentation is not None:
-    raise InputError("phrase-based models have no augmented search")
+  """Decodes sentences; see `chart.decoder`, `phrase.phrase_decoder`."""
   run, _ = search_of(model)
-  return run(model, source, config=config, mesh=mesh, **more)
+  return run(
+    model,
+    source,
+    config=config,
+    mesh=mesh,
+    augmentation=augmentation,
+    references=references,
+  )
 
 
 def forest(model: Model, part: AnyResult) -> Forest:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmt.decode.phrase.markup import Marks, select_marks
@@ -264,6 +265,8 @@ def make_model(
   arities = tables.arity(table)
   arity = max(int(arities[trie.end >= 0].max(initial=0)), 2, arity or 0)
   sides = _rule_sides(table, arity)
+  if order is not None:
+    sides = _after_others(sides, goal=True)
   every = (
     (
       LanguageModelFeature(
@@ -426,6 +429,8 @@ def make_source(
     site=np.full((len(words), model.arity), -1, np.int32),
     values=np.tile(model.table.features[[model.copy_rule]], (len(words), 1)),
   )
+  if model.order is not None:
+    sides = _after_others(sides)
   source = Source(
     ids=Ragged(flat=ids[numbers.flat], offsets=numbers.offsets),
     copies=numbers.flat,
@@ -558,6 +563,52 @@ def _rule_sides(table: RuleTable, arity: int) -> RuleSides:
     site=_sites(table, arity),
     values=table.features,
   )
+
+
+def _after_others(sides: RuleSides, *, goal: bool = False) -> RuleSides:
+  """Phrases as rules that say their child first; the goal does already."""
+  size = len(sides) - goal
+
+  def led(rows: Ragged) -> Ragged:
+    first = rows.offsets[:size]
+    lengths = np.diff(rows.offsets)
+    lengths[:size] += 1
+    return Ragged(
+      flat=np.insert(rows.flat, first, -1), offsets=ragged.row_offsets(lengths)
+    )
+
+  return dataclasses.replace(
+    sides, target=led(sides.target), source=led(sides.source)
+  )
+
+
+def start_states(model: Model) -> tuple[np.ndarray, ...]:
+  """Returns the states of `<s>` of the added features, int32 `[S]` each."""
+  if not model.extra:
+    return ()
+  none = Ragged(flat=np.zeros(0, np.int32), offsets=np.zeros(2, np.int64))
+  sides = RuleSides(
+    target=Ragged(
+      flat=np.array([vocabulary.BOS], np.int32), offsets=np.array([0, 1])
+    ),
+    words=vocabulary.SPECIALS,
+    source=none,
+    source_words=vocabulary.SPECIALS,
+    label=np.array([tables.S], np.int32),
+    site=np.full((1, model.arity), -1, np.int32),
+  )
+  first = len(model.features) - len(model.extra)
+  parameters = model.parameters[first:]
+  found = []
+  for feature, own in zip(model.extra, parameters, strict=True):
+    inputs = feature.rule_inputs(sides, own).arrays
+    if isinstance(feature, feature_base.StringFeature):
+      found.append(np.asarray(inputs[0, 0], np.int32))
+      continue
+    tails = jnp.zeros((1, model.arity, feature.columns), jnp.int32)
+    state, _ = feature.apply(feature.to_device(own), inputs, tails)
+    found.append(np.asarray(state[0], np.int32))
+  return tuple(found)
 
 
 def _columns(

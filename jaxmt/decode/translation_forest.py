@@ -185,6 +185,36 @@ def kbest(
   )
 
 
+def best_augmented(
+  model: Model, source: Source, forest: Forest
+) -> DerivationLists:
+  """Returns the best derivation of each sentence by augmented score.
+
+  Their scores are model scores. Sentences without a derivation have none.
+
+  Args:
+    model: the model.
+    source: B sentences.
+    forest: of an augmented search; of another one, the model score decides.
+  """
+  scores = forest.edges.augmented
+  scores = forest.score if scores is None else scores
+  best = hypergraph.viterbi(forest, scores)
+  filled = np.diff(forest.node_offsets) > 0
+  edges, words = hypergraph.best_derivations(
+    forest,
+    best,
+    best.back[forest.node_offsets[1:][filled] - 1],
+    strings=edge_strings(model, source, forest),
+  )
+  return DerivationLists(
+    offsets=ragged.row_offsets(filled),
+    score=hypergraph.sum_values(edges, forest.score.astype(np.float64)),
+    edges=edges,
+    words=words,
+  )
+
+
 def strings(model: Model, source: Source, lists: DerivationLists) -> list[str]:
   """Spells all derivations, words separated by spaces; D strings."""
   return spell(model, source, lists.words)

@@ -206,14 +206,10 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
     grammar.check_without_trees(frozen.grammar)
   tuning.check(frozen.tune)
   systems.check(frozen.systems, frozen.theta)
-  if frozen.grammar.kind == "phrase":
-    for name in frozen.systems:
-      if systems.trained(name):
-        raise InputError(
-          f"config key 'systems': '{name}' trains rule probabilities, which"
-          " phrase tables ('grammar.kind') do not have"
-        )
-  elif frequent_events.NAME in frozen.tune.templates:
+  if (
+    frozen.grammar.kind != "phrase"
+    and frequent_events.NAME in frozen.tune.templates
+  ):
     raise InputError(
       f"config key 'tune.templates': '{frequent_events.NAME}' needs a phrase"
       " table ('grammar.kind')"

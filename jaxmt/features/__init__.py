@@ -26,6 +26,7 @@ __all__, __getattr__, __dir__ = lazy.modules(
   "language_model",
   "local_features",
   "maxent_reordering",
+  "moses_ini",
   "phrase_order",
   "rule_kernels",
   "rule_scores",

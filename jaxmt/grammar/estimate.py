@@ -271,6 +271,33 @@ def _lookup(keys, values, queries) -> np.ndarray:
   return np.where(distinct[place] == queries, sums[place], 0)
 
 
+def theta_names(table: RuleTable) -> tuple[str, ...]:
+  """Returns which of `THETA` a table has: a phrase table the first two."""
+  return tuple(name for name in THETA if name in table.feature_names)
+
+
+def theta_values(table: RuleTable) -> np.ndarray:
+  """Returns the θ of a table's rules, float32 `[R, 5]`.
+
+  A phrase pair is its rule, so that what a phrase table lacks follows from what
+  it has, but for P(r|LHS), which is 0 there.
+
+  Raises:
+    ValueError: if the table lacks one of the first two.
+  """
+  names = table.feature_names
+  missing = [name for name in THETA[:2] if name not in names]
+  if missing:
+    raise ValueError(f"the table has no feature {missing[0]!r}")
+  source, target = (table_lib.feature(table, name) for name in THETA[:2])
+  instead = (source, target, np.zeros_like(source), target, source)
+  columns = [
+    table_lib.feature(table, name) if name in names else other
+    for name, other in zip(THETA, instead, strict=True)
+  ]
+  return np.stack(columns, axis=1)
+
+
 def interpolate(first, second, *, weight: float, xp: Any = np):
   """Mixes two θ: ln(weight · exp(first) + (1 - weight) · exp(second)).
 

@@ -301,10 +301,11 @@ def _held(
 
 def _extracted(model: Model, groups: Groups) -> bool:
   """Whether a model's θ is the relative frequency of its rules' counts."""
-  names = model.table.feature_names
-  columns = [names.index(name) for name in estimate.THETA]
+  own = estimate.theta_names(model.table)
+  columns = [estimate.THETA.index(name) for name in own]
   theta = estimate.relative_frequency(np.asarray(model.table.counts), groups)
-  return np.allclose(model.table.features[:, columns], theta, atol=1e-4)
+  now = estimate.theta_values(model.table)
+  return np.allclose(now[:, columns], theta[:, columns], atol=1e-4)
 
 
 def _with_own(

@@ -86,6 +86,23 @@ def hold_out(
   return dataclasses.replace(chart, static=np.maximum(static, NONE))
 
 
+def option_changes(
+  rule: np.ndarray, own: Contributions, held: HeldOut, rows: np.ndarray
+) -> np.ndarray:
+  """Returns how scores of phrases in sentences change without own counts.
+
+  Args:
+    rule: the options of B sentences, -1 for none, int32 `[B, ., .]`.
+    own: what the sentences gave to the counts, B rows.
+    held: the counts.
+    rows: numbers of the sentences in the training text, int `[B]`.
+  """
+  out = np.zeros(rule.shape, np.float32)
+  place = np.nonzero(rule >= 0)
+  out[place] = changes(rule[place], place[0], own, held, rows)
+  return out
+
+
 def hold_out_forest(
   forest: Forest, own: Contributions, held: HeldOut, rows: np.ndarray
 ) -> Forest:

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmt.decode import derivation_rows, translation_forest
-from jaxmt.decode.chart import augmentations, beam_forest, decoder
-from jaxmt.decode.chart.decoder import DecodeConfig, Result
+from jaxmt.decode import decoding, derivation_rows, translation_forest
+from jaxmt.decode.chart import augmentations
+from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.derivation import Derivations
 from jaxmt.decode.forced import forced as force
 from jaxmt.decode.model import Model, Source, select_source
-from jaxmt.hypergraph import DerivationLists, Forest, best_derivations, viterbi
 from jaxmt.text import ragged
-from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses, edge_selection
 
 _CLOSE = 50.0  # weight of goodness that outweighs most model scores
@@ -83,16 +81,16 @@ def _nearest(model, source, lines, config):
   parts, order = [], np.full(len(source), -1, np.int64)
   distance = np.full(len(source), np.nan)
   size = 0
-  for results in decoder.decode(
+  for results in decoding.decode(
     model, source, config=config, augmentation=extra, references=lines
   ):
     for result in results:
-      grown = beam_forest.extract(model, result)
-      some, strings, exists = _best_edges(model, result, grown)
-      rows = result.rows[exists]
+      grown = decoding.forest(model, result)
+      some = translation_forest.best_augmented(model, result.source, grown)
+      rows = result.rows[some.sentence]
       chosen = ragged.select(references, rows)
       distance[rows] = derivation_losses.edit_distances(
-        strings, chosen, np.arange(len(rows))
+        some.words, chosen, np.arange(len(rows))
       )
       order[rows] = size + np.arange(len(rows))
       size += len(rows)
@@ -100,30 +98,3 @@ def _nearest(model, source, lines, config):
   exists = order >= 0
   nodes = derivation_rows.in_order(parts, order[exists], arity=model.arity)
   return nodes, exists, distance
-
-
-def _best_edges(model: Model, result: Result, grown: Forest):
-  """The best derivation of each sentence by augmented score."""
-  scores = grown.edges.augmented
-  scores = grown.score if scores is None else scores
-  best = viterbi(grown, scores)
-  filled = np.flatnonzero(np.diff(grown.node_offsets) > 0)
-  roots = best.back[grown.node_offsets[filled + 1] - 1]
-  edges, strings = best_derivations(
-    grown,
-    best,
-    roots,
-    strings=translation_forest.edge_strings(model, result.source, grown),
-  )
-  total = np.array([grown.score[row].sum() for row in _rows(edges)])
-  lists = DerivationLists(
-    offsets=np.arange(len(filled) + 1),
-    score=total,
-    edges=edges,
-    words=strings,
-  )
-  return lists, strings, filled
-
-
-def _rows(edges: Ragged):
-  return (edges[row] for row in range(len(edges)))

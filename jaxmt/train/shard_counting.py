@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxmt.decode.chart import beam_forest, decoder, search
+from jaxmt.decode import decoding
+from jaxmt.decode.chart import decoder, search
 from jaxmt.decode.chart.accumulators import Augmentation, AugmentInputs
-from jaxmt.decode.chart.decoder import Prepared, Result
+from jaxmt.decode.chart.decoder import DecodeConfig, Prepared, Result
 from jaxmt.decode.chart.search import SearchConfig
+from jaxmt.decode.decoding import AnyResult
 from jaxmt.decode.model import Model, Source
+from jaxmt.decode.phrase import phrase_decoder
+from jaxmt.decode.phrase.phrase_decoder import PhraseResult
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.hypergraph import Forest
@@ -241,11 +245,11 @@ def inputs(
   return decoder.make_inputs(work.model, prepared, lines)
 
 
-def search_parameters(work: CountingWork) -> tuple[Any, ...]:
+def search_parameters(work: CountingWork) -> tuple[Any, ...] | None:
   """Returns the features' parameters as the method's search takes them."""
-  return decoder.search_parameters(
+  return decoding.search_parameters(
     work.model,
-    work.search,
+    config=work.search,
     augmented=work.method.search(work.config) is not None,
   )
 
@@ -351,10 +355,10 @@ def count(
 
 
 def select_batch(
-  work: CountingWork, result: Result
+  work: CountingWork, result: AnyResult
 ) -> tuple[Forest, Selection]:
   """Extracts the forests of a searched batch and selects from them."""
-  forest = beam_forest.extract(work.model, result)
+  forest = decoding.forest(work.model, result)
   references = ragged.select(work.bitext.references, result.rows)
   chosen = work.method.select(
     work.model, result.source, forest, references, work.config
@@ -363,7 +367,9 @@ def select_batch(
 
 
 def count_batch(
-  work: CountingWork, result: Result, again: tuple[Result, Result] | None = None
+  work: CountingWork,
+  result: AnyResult,
+  again: tuple[Result, Result] | None = None,
 ) -> Counted:
   """Extracts the forests of a searched batch, selects and counts.
 
@@ -416,6 +422,8 @@ def count_shard(
   """
   if parameters is None:
     parameters = search_parameters(work)
+  if work.model.order is not None:
+    return _count_phrases(shard, work, parameters, mesh)
   width = 1 if mesh is None else mesh.size
   counted = []
   start = 0
@@ -461,6 +469,51 @@ def count_shard(
       if len(one.rows)
     ]
   return gather(counted, per_sentence=work.per_sentence)
+
+
+def _count_phrases(
+  shard: Shard, work: CountingWork, parameters: tuple | None, mesh: Mesh | None
+) -> Counted:
+  """The same for a phrase-based model; nothing is diagnosed."""
+  counted, start = [], 0
+  for rows in shard.batches:
+    own = None
+    if shard.own is not None:
+      own = counts_lib.rows(shard.own, start, start + len(rows))
+      start += len(rows)
+    result = _search_phrases(work, rows, own, parameters, mesh)
+    counted.append(count_batch(work, result))
+  return gather(counted, per_sentence=work.per_sentence)
+
+
+def _search_phrases(
+  work: CountingWork,
+  rows: np.ndarray,
+  own: Contributions | None,
+  parameters: tuple | None,
+  mesh: Mesh | None,
+) -> PhraseResult:
+  """Searches a batch of a phrase-based model."""
+  held, changes = work.held, None
+  if held is not None and own is not None:
+    changes = lambda rule: leave_one_out.option_changes(rule, own, held, rows)
+  hook, lines = work.method.search(work.config), None
+  if hook is not None:
+    lines = [work.bitext.lines[row] for row in rows.tolist()]
+  return phrase_decoder.search_rows(
+    work.model,
+    work.bitext.source,
+    rows,
+    config=DecodeConfig(search=work.search),
+    parameters=parameters,
+    kernel=phrase_decoder.on_host(
+      work.model, work.search.backend, mesh, augmented=hook is not None
+    ),
+    mesh=mesh,
+    changes=changes,
+    augmentation=hook,
+    references=lines,
+  )
 
 
 def gather(parts: list[Counted], *, per_sentence: bool) -> Counted:

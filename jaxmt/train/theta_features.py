@@ -5,7 +5,6 @@ import numpy as np
 from jaxmt.decode import model as models
 from jaxmt.decode.model import Model
 from jaxmt.grammar import estimate
-from jaxmt.grammar import table as tables
 from jaxmt.grammar.estimate import Groups
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.train.theta_config import ThetaConfig
@@ -36,20 +35,15 @@ def scaled(model: Model, scale: float) -> Model:
 
 def theta_features(model: Model) -> np.ndarray:
   """Returns the θ that a model's rules have, float32 `[R, 5]`."""
-  columns = [tables.feature(model.table, name) for name in estimate.THETA]
-  return np.stack(columns, axis=1)
+  return estimate.theta_values(model.table)
 
 
 def with_theta(model: Model, theta: np.ndarray) -> Model:
-  """Returns the model with other values of its θ features, `[R, 5]`.
-
-  Raises:
-    ValueError: if the model lacks one of them.
-  """
+  """Returns the model with other values of the θ features it has, `[R, 5]`."""
   names = model.table.feature_names
-  missing = [name for name in estimate.THETA if name not in names]
-  if missing:
-    raise ValueError(f"the table has no feature {missing[0]!r}")
+  own = estimate.theta_names(model.table)
   features = np.array(model.table.features)
-  features[:, [names.index(name) for name in estimate.THETA]] = theta
+  features[:, [names.index(name) for name in own]] = theta[
+    :, [estimate.THETA.index(name) for name in own]
+  ]
   return models.with_features(model, features)

@@ -339,6 +339,7 @@ class KBestDecoder:
         forest,
         np.asarray(numbers)[part.rows],
         size=self.options.size,
+        config=self.config,
       )
     staged, spelled = [], None
     if self.options.stage_lists is not None:

@@ -5,6 +5,8 @@
     oracle    the derivation of the forest with the best linear BLEU
     forced    the best derivations that yield a reference, where there are any:
               the search may have lost them
+    hope      the best derivation of a search for model score and BLEU+1
+    fear      that of a search for model score and low BLEU+1 (Chiang 2012)
 
 (survey, sections 4 and 6). Lists still begin with the best translation the
 decoder has found, since a loop is judged by it.
@@ -17,8 +19,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxmt import hypergraph
+from jaxmt.decode import decoding, portable_forest, translation_forest
 from jaxmt.decode import model as models
-from jaxmt.decode import portable_forest, translation_forest
+from jaxmt.decode.chart import augmentations
+from jaxmt.decode.chart.accumulators import Augmentation
+from jaxmt.decode.chart.decoder import DecodeConfig
 from jaxmt.decode.forced import forced
 from jaxmt.decode.model import Model, Source
 from jaxmt.errors import InputError
@@ -31,7 +36,10 @@ KBEST = "kbest"
 SAMPLED = "sampled"
 ORACLE = "oracle"
 FORCED = "forced"
-SOURCES = (KBEST, SAMPLED, ORACLE, FORCED)
+HOPE = "hope"
+FEAR = "fear"
+SOURCES = (KBEST, SAMPLED, ORACLE, FORCED, HOPE, FEAR)
+_AUGMENTED = {HOPE: augmentations.hope, FEAR: augmentations.fear}
 
 # Of linear BLEU: unigram precision, and the ratio of each order's precision to
 # that of the order before (Tromble et al. 2008).
@@ -48,7 +56,8 @@ class Sources:
 
   Attributes:
     names: some of `SOURCES`.
-    references: for each sentence its references; for "oracle" and "forced".
+    references: for each sentence its references; for all but "kbest" and
+      "sampled".
     seed: of what is drawn.
   """
 
@@ -93,6 +102,7 @@ def further(
   numbers: np.ndarray,
   *,
   size: int,
+  config: DecodeConfig,
 ) -> list[Listed]:
   """Returns the derivations of all sources but the k best.
 
@@ -103,6 +113,7 @@ def further(
     forest: their forests.
     numbers: which of `sources.references` they are, int `[B]`.
     size: samples of a sentence.
+    config: how hope and fear are searched.
   """
   everything = np.arange(len(source))
   out = []
@@ -112,7 +123,7 @@ def further(
     out.append(
       Listed(source=source, forest=forest, derived=derived, owner=everything)
     )
-  if not {ORACLE, FORCED} & {*sources.names}:
+  if {*sources.names} <= {KBEST, SAMPLED}:
     return out
   lines = [
     [line for line in sources.references[n] if line is not None]
@@ -125,6 +136,10 @@ def further(
     )
   if FORCED in sources.names:
     out.append(_forced(model, source, lines))
+  for name in sources.names:
+    if name in _AUGMENTED:
+      hook = _AUGMENTED[name]()
+      out += _augmented(model, source, lines, hook, config)
   return out
 
 
@@ -206,9 +221,7 @@ def _forced(
   model: Model, source: Source, references: Sequence[Sequence[str]]
 ) -> Listed:
   """The best derivations of each reference; none where it is not reached."""
-  owner = np.repeat(np.arange(len(references)), [len(r) for r in references])
-  several = models.select_source(source, owner)
-  lines = [line for row in references for line in row]
+  owner, several, lines = _by_reference(source, references)
   reached = forced.force(model, several, lines)
   derived = translation_forest.kbest(
     model, several, reached.forest, size=_FORCED
@@ -216,3 +229,41 @@ def _forced(
   return Listed(
     source=several, forest=reached.forest, derived=derived, owner=owner
   )
+
+
+def _by_reference(
+  source: Source, references: Sequence[Sequence[str]]
+) -> tuple[np.ndarray, Source, list[str]]:
+  """Each sentence as often as it has references, and these."""
+  owner = np.repeat(np.arange(len(references)), [len(r) for r in references])
+  lines = [line for row in references for line in row]
+  return owner, models.select_source(source, owner), lines
+
+
+def _augmented(
+  model: Model,
+  source: Source,
+  references: Sequence[Sequence[str]],
+  hook: Augmentation,
+  config: DecodeConfig,
+) -> list[Listed]:
+  """The best derivation by augmented score for each reference."""
+  owner, several, lines = _by_reference(source, references)
+  search = dataclasses.replace(config.search, forest=True, backend="auto")
+  config = dataclasses.replace(config, search=search, threads=1)
+  out = []
+  for parts in decoding.decode(
+    model, several, config=config, augmentation=hook, references=lines
+  ):
+    for part in parts:
+      forest = decoding.forest(model, part)
+      best = translation_forest.best_augmented(model, part.source, forest)
+      out.append(
+        Listed(
+          source=part.source,
+          forest=forest,
+          derived=best,
+          owner=owner[part.rows],
+        )
+      )
+  return out

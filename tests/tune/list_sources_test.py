@@ -13,6 +13,8 @@ from jaxmt.errors import InputError
 from jaxmt.features import sparse
 from jaxmt.tune import kbest_decoder, list_sources
 from jaxmt.tune.list_sources import Sources
+from tests.reference import chart_augmented as oracle
+from tests.reference import phrase_enumeration as enumeration
 from tests.tune.kbest_decoder_test import CONFIG, OTHER, case  # noqa: F401
 
 SIZE = 8
@@ -158,3 +160,40 @@ def test_unknown_sources_are_named():
     list_sources.check(["kbest", "beam"])
   with pytest.raises(InputError, match="no candidates"):
     list_sources.check([])
+
+
+def phrase_case():
+  """A phrase-based model and its sentences, without constituents."""
+  made = enumeration.random_case(3, count=24, longest=5)
+  model, _ = enumeration.to_model(made, distortion=3)
+  return model, [" ".join(words) for words in made.sentences], None
+
+
+@pytest.mark.parametrize("kind", ["chart", "phrase"])
+def test_hope_and_fear_are_of_augmented_searches(case, kind):  # noqa: F811
+  several = case if kind == "chart" else phrase_case()
+  rng = np.random.default_rng(1)
+  size = len(several[1])
+  weights = OTHER if kind == "chart" else enumeration.WEIGHTS
+  plain = lists(several, ("kbest",), weights)
+  # References are listed translations, the better for one, the worse for two.
+  refs = []
+  for row in range(size):
+    own = [plain.lines[k] for k in np.flatnonzero(plain.sentence == row)]
+    refs.append([str(rng.choice(own)), "a b c"] if own else ["a", "b"])
+  goods = {}
+  for name in ("hope", "fear"):
+    found = lists(several, ("kbest", name), weights, refs=refs)
+    only = lists(several, (name,), weights, refs=refs)
+    total = 0.0
+    for row in range(size):
+      own = [only.lines[k] for k in np.flatnonzero(only.sentence == row)]
+      every = [found.lines[k] for k in np.flatnonzero(found.sentence == row)]
+      assert set(own) <= set(every) and len(own) <= 3
+      total += sum(
+        oracle.sentence_bleu(line.split(), ref.split())
+        for line in own[1:] or own
+        for ref in refs[row][:1]
+      ) / max(len(own[1:] or own), 1)
+    goods[name] = total
+  assert goods["hope"] > goods["fear"]

@@ -26,6 +26,7 @@ from jaxmt.decode.model import (
   Source,
   device_parameters,
   rule_column,
+  start_states,
 )
 from jaxmt.features.stateful import (
   SiteFeature,
@@ -320,7 +321,8 @@ def edge_values(
     edge_offsets: node n's edges are `edge_offsets[n] : edge_offsets[n + 1]`;
       nodes stand tails first, int `[N + 1]`.
     rule: rule of each edge as in `Matches.rule`, int `[E]`.
-    tails: tail nodes, -1 for none, int `[E, A]`.
+    tails: tail nodes, -1 for none, int `[E, A]`; of phrases, which say their
+      first child first, `<s>` stands for none.
   """
   features, first = model.extra, len(model.features) - len(model.extra)
   parameters = device_parameters(model)[first:]
@@ -330,13 +332,21 @@ def edge_values(
   alone = pick(lambda c: tuple(one.values for one in c.inputs[first:]))
   out = np.concatenate([np.zeros((len(rule), 0)), *alone], axis=1)
   nodes = len(edge_offsets) - 1
-  states = [np.zeros((nodes + 1, f.columns), np.int32) for f in features]
+  # Row -1 has no state, the one before it that of `<s>`.
+  states = [np.zeros((nodes + 2, f.columns), np.int32) for f in features]
   level = _levels(np.asarray(edge_offsets), np.ascontiguousarray(tails))
+  below_all = np.full((len(rule), model.arity), -1, np.int64)
+  below_all[:, : tails.shape[1]] = tails
+  if model.order is not None:
+    for table, state in zip(states, start_states(model), strict=True):
+      table[nodes] = state
+    begins = below_all[:, 0] < 0
+    below_all[begins, 0] = nodes
   heads = np.repeat(np.arange(nodes), np.diff(edge_offsets))
-  # Level by level: all edges whose tails are known. Row -1 has no state.
+  # Level by level: all edges whose tails are known.
   for number in range(int(level.max(initial=-1)) + 1):
     edges = np.flatnonzero(level[heads] == number)
-    below = tuple(table[tails[edges]] for table in states)
+    below = tuple(table[below_all[edges]] for table in states)
     new_states, values = apply_rules(
       features,
       parameters,

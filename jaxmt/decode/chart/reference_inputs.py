@@ -32,12 +32,10 @@ def make_inputs(
     references: for each part, one reference line per sentence.
   """
   encoded = [
-    _encode(model, source, lines)
+    encode(model, source, lines)
     for source, lines in zip(sources, references, strict=True)
   ]
-  longest = max(int(rows.lengths.max(initial=1)) for rows in encoded)
-  # A power of two, since each number of lanes is compiled.
-  lanes = 1 << (-(-longest // LANE) - 1).bit_length()
+  lanes = lanes_of(np.concatenate([rows.lengths for rows in encoded]))
   parts = [
     _runs_of(model, source, part, rows, lanes)
     for source, part, rows in zip(sources, matches, encoded, strict=True)
@@ -52,8 +50,17 @@ def make_inputs(
   )
 
 
-def _encode(model: Model, source: Source, lines: Sequence[str]) -> Ragged:
-  """References in the ids of `derivation.Yields`, or `_NOWHERE`."""
+def lanes_of(lengths: np.ndarray) -> int:
+  """Returns the lanes that references of these lengths need.
+
+  A power of two, since each number of lanes is compiled.
+  """
+  longest = int(lengths.max(initial=1))
+  return 1 << (-(-longest // LANE) - 1).bit_length()
+
+
+def encode(model: Model, source: Source, lines: Sequence[str]) -> Ragged:
+  """Returns references in the ids of `derivation.Yields`, or `_NOWHERE`."""
   ids, words = intern(lines)
   copied = {word: n for n, word in enumerate(source.words)}
   size = len(model.table.target_words)
@@ -65,28 +72,62 @@ def _encode(model: Model, source: Source, lines: Sequence[str]) -> Ragged:
   return Ragged(flat=numbers[ids.flat], offsets=ids.offsets)
 
 
-def _runs_of(model, source, matches, references, lanes):
-  """`(row of each application, accumulators of its runs)`."""
+def runs_of_rules(
+  model: Model,
+  source: Source,
+  rules: np.ndarray,
+  pairs: tuple[np.ndarray, np.ndarray],
+  references: Ragged,
+  *,
+  lanes: int,
+  arity: int,
+) -> np.ndarray:
+  """Returns accumulators of the runs of rules against references.
+
+  Args:
+    model: the model.
+    source: the sentences.
+    rules: applied rules.
+    pairs: sentence, and which of the rules, int32 `[N]` each.
+    references: of `encode`.
+    lanes: see `lanes_of`.
+    arity: runs of a rule, less one.
+
+  Returns:
+    int32 `[N, arity + 1, columns]`.
+  """
   target, size = model.table.target, len(model.table.target_words)
   find = model.table.target_words.index.get
   # A copied word that the table knows too is that word.
   copied = np.array(
     [find(word, size + n) for n, word in enumerate(source.words)], np.int32
   )
-  rules = matches.rules
   flat, offsets = _targets(
     target.flat, target.offsets, rules, len(model.table), copied
   )
-  number, sentence, local = _number(
-    matches.offsets, matches.rule, matches.sentence, rules
-  )
-  runs = _runs(
+  return _runs(
     flat,
     offsets,
-    (sentence, local),
+    pairs,
     (references.flat, references.offsets),
-    model.arity,
+    arity,
     lanes,
+  )
+
+
+def _runs_of(model, source, matches, references, lanes):
+  """`(row of each application, accumulators of its runs)`."""
+  number, sentence, local = _number(
+    matches.offsets, matches.rule, matches.sentence, matches.rules
+  )
+  runs = runs_of_rules(
+    model,
+    source,
+    matches.rules,
+    (sentence, local),
+    references,
+    lanes=lanes,
+    arity=model.arity,
   )
   return number, runs
 

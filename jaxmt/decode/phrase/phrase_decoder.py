@@ -2,12 +2,11 @@
 
 On a CPU the search runs as a host kernel (`stack_kernel`), on other devices and
 over several of them as an array program (`stack_search`), which gives the same
-results up to rounding.
+results up to rounding. Added features and extra scores are the array program's.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from jaxmt.decode import model as models
+from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.chart.decoder import DecodeConfig, in_order
 from jaxmt.decode.derivation import Derivations
@@ -22,22 +22,14 @@ from jaxmt.decode.model import (
   Model,
   Source,
   rescore_source,
-  rule_column,
   select_source,
 )
-from jaxmt.decode.phrase import phrase_chart, stack_kernel, stack_search
+from jaxmt.decode.phrase import device_search, phrase_chart, stack_kernel
 from jaxmt.decode.phrase.phrase_chart import PhraseChart
-from jaxmt.decode.phrase.stack_search import (
-  LocalRules,
-  PhraseBeams,
-  StackConfig,
-  StackWeights,
-)
+from jaxmt.decode.phrase.stack_beams import PhraseBeams, StackConfig
+from jaxmt.errors import InputError
 from jaxmt.features import feature_keys, rule_templates
-from jaxmt.features.language_model import LanguageModelFeature
 from jaxmt.features.rule_templates import Applications
-from jaxmt.runtime import parallel
-from jaxmt.runtime.compiling import CompiledOnce
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
@@ -64,8 +56,17 @@ class PhraseResult:
   beams: PhraseBeams
   arity: int
 
+  @property
+  def top(self) -> np.ndarray:
+    """Rank of the best complete hypothesis of each sentence, int64 `[B]`."""
+    if self.beams.augmented is None:
+      return np.argmax(np.asarray(self.beams.final)[:, :, 0], axis=1)
+    return np.argmax(np.asarray(self.beams.augmented.final), axis=1)
+
   def best(self) -> Derivations:
-    """The best derivations."""
+    """The best derivations, by augmented score if there is one."""
+    final = np.asarray(self.beams.final)[:, :, 0]
+    final = np.take_along_axis(final, self.top[:, None], axis=1)[:, 0]
     columns, offsets = _follow(
       self.chart.length,
       self.chart.rule,
@@ -73,10 +74,9 @@ class PhraseResult:
       self.beams.head,
       self.beams.back,
       self.beams.option,
-      self.beams.final,
+      np.where(final > POSSIBLE, self.top, -1),
       self.arity,
     )
-    final = self.beams.final[:, :, 0].max(1)
     return Derivations(
       offsets=offsets,
       rule=columns[:, 0].copy(),
@@ -88,16 +88,16 @@ class PhraseResult:
 
 
 @njit
-def _follow(lengths, rule, longest, head, back, option, final, arity):
-  """The phrases of the best derivations, the last phrase first."""
+def _follow(lengths, rule, longest, head, back, option, top, arity):
+  """The phrases of derivations by rank (-1: none), the last phrase first."""
   offsets = np.zeros(len(lengths) + 1, np.int64)
   columns = np.full((np.sum(lengths), 3 + arity), -1, np.int32)
   width = rule.shape[2]
   filled = 0
   for sentence in range(len(lengths)):
     stack = lengths[sentence]
-    rank = np.argmax(final[sentence, :, 0])
-    if final[sentence, rank, 0] < POSSIBLE:
+    rank = top[sentence]
+    if rank < 0:
       stack = 0
     while stack > 0:
       # The best candidate of a hypothesis is the first one.
@@ -141,17 +141,12 @@ def stack_config(model: Model, config: DecodeConfig) -> StackConfig:
   )
 
 
-def stack_weights(model: Model, threshold: float) -> StackWeights:
-  """Returns the weights that act during the search."""
-  return StackWeights(
-    lm=np.asarray(model.lm_weight, np.float32),
-    distortion=np.asarray(model.distortion, np.float32),
-    threshold=np.asarray(threshold, np.float32),
-  )
-
-
 def build_chart(
-  model: Model, source: Source, *, excluded: Ragged | None = None
+  model: Model,
+  source: Source,
+  *,
+  excluded: Ragged | None = None,
+  changes: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> PhraseChart:
   """Returns the options of sentences with all their scores.
 
@@ -159,11 +154,26 @@ def build_chart(
     model: phrases, order and weights.
     source: B sentences.
     excluded: rules that each sentence must not use, B rising rows.
+    changes: what is added to the scores of options, from their rules, both
+      `[B, spans, options]`.
   """
   chart = phrase_chart.build_chart(model, source, excluded=excluded)
-  if model.templates is None or not model.templates.need_sentences:
+  extra = _application_scores(model, source, chart)
+  if changes is not None:
+    extra = extra + changes(np.asarray(chart.rule))
+  if not extra.any():
     return chart
-  # Features of span or sentence are added to the options they fire for.
+  return phrase_chart.score_chart(
+    model, source, np.asarray(chart.rule), extra=extra
+  )
+
+
+def _application_scores(
+  model: Model, source: Source, chart: PhraseChart
+) -> np.ndarray:
+  """What features of span or sentence add to options; float32."""
+  if model.templates is None or not model.templates.need_sentences:
+    return np.zeros(chart.rule.shape, np.float32)
   rule = np.asarray(chart.rule)
   sentence, span, item = np.nonzero(rule >= 0)
   begin = span // chart.longest
@@ -184,7 +194,7 @@ def build_chart(
     ),
     feature_keys.make_table(model.weights),
   )
-  return phrase_chart.score_chart(model, source, rule, extra=extra)
+  return extra
 
 
 def run_kernel(
@@ -196,7 +206,7 @@ def run_kernel(
   threshold: float = float("inf"),
 ) -> PhraseBeams:
   """Searches sentences on the host."""
-  weights, lm = stack_weights(model, threshold), model.lm
+  weights, lm = device_search.stack_weights(model, threshold), model.lm
   score, _, head, back, option, values, final = stack_kernel.search_batch(
     (
       chart.length,
@@ -228,103 +238,6 @@ def run_kernel(
   )
 
 
-@functools.cache
-def searcher(
-  config: StackConfig, feature: LanguageModelFeature, mesh: Mesh | None = None
-) -> Any:
-  """Returns the compiled array program: (chart, rules, lm, weights) to beams.
-
-  With a mesh, the sentences of the chart are split over it.
-  """
-
-  def run(chart, rules, lm, weights):
-    return stack_search.search(
-      chart, rules, lm, weights, config=config, feature=feature
-    )
-
-  if mesh is None:
-    return CompiledOnce(jax.jit(run))
-  return CompiledOnce(
-    parallel.data_parallel(
-      lambda *inputs: (run(*inputs),),
-      mesh=mesh,
-      inputs=("split", "copied", "copied", "copied"),
-      outputs=("split",),
-    )
-  )
-
-
-def localise(
-  model: Model, source: Source, chart: PhraseChart, *, parts: int = 1
-) -> tuple[PhraseChart, LocalRules]:
-  """Returns the chart with rows of the rules it uses, and those rules.
-
-  Sentences and rules are padded to few sizes.
-  """
-  used, place = np.unique(np.maximum(chart.rule, 0), return_inverse=True)
-  there = chart.rule >= 0
-  local = np.where(there, 1 + place.reshape(chart.rule.shape), -1)
-  rows = ragged.bucket(1 + len(used))
-  runs = rule_column(
-    model,
-    source,
-    used.astype(np.int32),
-    lambda columns: columns.inputs[0].arrays[:, 0],
-  )
-  known = np.minimum(used, len(model.table))
-  fill = lambda values: np.concatenate(
-    [
-      np.zeros((1, *values.shape[1:]), values.dtype),
-      values,
-      np.zeros((rows - 1 - len(values), *values.shape[1:]), values.dtype),
-    ]
-  )
-  rules = LocalRules(
-    runs=fill(runs),
-    forward=fill(model.order_scores[known, 3:]),
-    classes=fill(model.phrase_order.classes[known]),
-    goal=model.columns.inputs[0].arrays[-1, 0],
-    goal_score=model.columns.score[-1],
-  )
-  more = ragged.bucket(max(len(chart.length), 8))
-  more = -(-more // parts) * parts - len(chart.length)
-  pad = lambda array, value=0.0: np.pad(
-    array, [(0, more)] + [(0, 0)] * (array.ndim - 1), constant_values=value
-  )
-  padded = PhraseChart(
-    length=pad(chart.length),
-    rule=pad(local.astype(np.int32), -1),
-    ranked=pad(chart.ranked, float(stack_search.NONE)),
-    order=pad(chart.order),
-    future=pad(chart.future),
-    reach=pad(chart.reach),
-    zones=pad(chart.zones),
-  )
-  return padded, rules
-
-
-def run_device(
-  model: Model,
-  source: Source,
-  chart: PhraseChart,
-  *,
-  config: StackConfig,
-  parameters: Any = None,
-  threshold: float = float("inf"),
-  mesh: Mesh | None = None,
-) -> PhraseBeams:
-  """Searches sentences with the array program; returns host beams."""
-  parts = 1 if mesh is None else mesh.size
-  padded, rules = localise(model, source, chart, parts=parts)
-  if parameters is None:
-    parameters = models.device_parameters(model)
-  found = searcher(config, model.features[0], mesh)(
-    padded, rules, parameters[0], stack_weights(model, threshold)
-  )
-  beams = found if mesh is None else found[0]
-  return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(source)], beams)
-
-
 def search_exactly(
   model: Model, source: Source, *, limit: int
 ) -> tuple[PhraseResult, np.ndarray]:
@@ -344,7 +257,8 @@ def search_exactly(
   beam = min(_EXACT_BEAM, limit)
   while True:
     sizes = dataclasses.replace(sizes, beam=beam, pop=beam)
-    beams = run_kernel(model, source, chart, config=sizes)
+    run = device_search.search_batch if model.extra else run_kernel
+    beams = run(model, source, chart, config=sizes)
     full = np.any(np.asarray(beams.values)[:, :, -1, 0] > POSSIBLE, axis=1)
     if not full.any() or beam >= limit:
       break
@@ -359,15 +273,30 @@ def search_exactly(
   return result, ~full
 
 
-def on_host(backend: str, mesh: Mesh | None = None) -> bool:
+def on_host(
+  model: Model,
+  backend: str,
+  mesh: Mesh | None = None,
+  *,
+  augmented: bool = False,
+) -> bool:
   """Returns whether the search runs as a host kernel; "auto": on a CPU alone.
 
   Args:
+    model: phrases; the kernel knows no added features.
     backend: of the `SearchConfig`.
     mesh: devices to split batches over.
+    augmented: whether the search adds extra scores.
+
+  Raises:
+    InputError: if the host is asked for and cannot.
   """
+  able = not model.extra and not augmented
   if backend == "auto":
-    return mesh is None and jax.default_backend() == "cpu"
+    return able and mesh is None and jax.default_backend() == "cpu"
+  if backend == "host" and not able:
+    what = "adds losses" if augmented else f"scores {model.extra[0].names[0]}"
+    raise InputError(f"a search that {what} does not run on the host")
   return backend == "host"
 
 
@@ -381,6 +310,9 @@ def search_rows(
   kernel: bool = True,
   mesh: Mesh | None = None,
   excluded: Ragged | None = None,
+  changes: Callable[[np.ndarray], np.ndarray] | None = None,
+  augmentation: Augmentation | None = None,
+  references: Sequence[str] | None = None,
 ) -> PhraseResult:
   """Searches some sentences as one batch.
 
@@ -393,16 +325,19 @@ def search_rows(
     kernel: whether to search on the host.
     mesh: devices to split the batch over.
     excluded: rules that each of the B sentences must not use, rising rows.
+    changes: see `build_chart`.
+    augmentation: extra scores; not on the host.
+    references: with an augmentation, a line of each of the B sentences.
   """
   part = select_source(source, rows)
-  chart = build_chart(model, part, excluded=excluded)
+  chart = build_chart(model, part, excluded=excluded, changes=changes)
   sizes = stack_config(model, config)
   if kernel:
     beams = run_kernel(
       model, part, chart, config=sizes, threshold=config.threshold
     )
   else:
-    beams = run_device(
+    beams = device_search.search_batch(
       model,
       part,
       chart,
@@ -410,6 +345,8 @@ def search_rows(
       parameters=parameters,
       threshold=config.threshold,
       mesh=mesh,
+      augmentation=augmentation,
+      references=references,
     )
   return PhraseResult(
     rows=rows, source=part, chart=chart, beams=beams, arity=model.arity
@@ -423,6 +360,8 @@ def decode(
   config: DecodeConfig,
   mesh: Mesh | None = None,
   parameters: Any = None,
+  augmentation: Augmentation | None = None,
+  references: Sequence[str] | None = None,
   kernel: bool | None = None,
   read: Callable[[PhraseResult], Any] = lambda result: result,
 ) -> Iterator[list[Any]]:
@@ -434,16 +373,34 @@ def decode(
     config: how to decode.
     mesh: devices to split each batch over.
     parameters: of `model.device_parameters`, if they are on the device already.
+    augmentation: extra scores (see `augmentations`); the best derivation is
+      then that of the best augmented score.
+    references: with an augmentation, one tokenised line per sentence.
     kernel: whether to search on the host; if None, the config's backend says
       it.
     read: what is made of each `PhraseResult`, in the thread that searched it.
+
+  Raises:
+    ValueError: if there is an augmentation but not N references, or references
+      without an augmentation.
   """
+  if (augmentation is None) != (references is None):
+    raise ValueError("an augmentation and references go together")
+  if references is not None and len(references) != len(source):
+    raise ValueError(f"{len(references)} references, {len(source)} sentences")
   source = rescore_source(model, source)
-  host = on_host(config.search.backend, mesh) if kernel is None else kernel
+  host = kernel
+  if host is None:
+    host = on_host(
+      model, config.search.backend, mesh, augmented=augmentation is not None
+    )
   if not host and parameters is None:
     parameters = models.device_parameters(model)
 
   def work(rows: np.ndarray) -> list[Any]:
+    lines = None
+    if references is not None:
+      lines = [references[row] for row in rows.tolist()]
     found = search_rows(
       model,
       source,
@@ -452,6 +409,8 @@ def decode(
       parameters=parameters,
       kernel=host,
       mesh=mesh,
+      augmentation=augmentation,
+      references=lines,
     )
     return [read(found)]
 

@@ -11,6 +11,7 @@ import numpy as np
 from jaxmt.decode.chart.chart_layout import POSSIBLE
 from jaxmt.decode.model import Model
 from jaxmt.decode.phrase.phrase_decoder import PhraseResult
+from jaxmt.decode.phrase.stack_beams import AugmentedScores
 from jaxmt.decode.translation_forest import RuleUses, Spans
 from jaxmt.grammar.match.applications import GLUE, GOAL
 from jaxmt.grammar.table import X
@@ -22,17 +23,19 @@ def extract(model: Model, result: PhraseResult) -> Forest:
   """Returns the phrase lattices of a search."""
   beams, chart = result.beams, result.chart
   size = len(model.table)
+  augmented = beams.augmented or AugmentedScores(
+    hypotheses=beams.score,
+    candidates=beams.values[..., 0],
+    final=beams.final[..., 0],
+  )
   nodes, edges, values, node_offsets, edge_offsets = _extract(
     chart.length,
     chart.rule,
     chart.longest,
     size,
-    beams.score,
-    beams.head,
-    beams.back,
-    beams.option,
-    beams.values,
-    beams.final,
+    (beams.score, beams.head, beams.back, beams.option),
+    (beams.values, beams.final),
+    (augmented.hypotheses, augmented.candidates, augmented.final),
   )
   rule = edges[:, 0].copy()
   # The language model's share: the gain and what the rule's words say alone.
@@ -55,7 +58,11 @@ def extract(model: Model, result: PhraseResult) -> Forest:
       rank=nodes[:, 2].copy(),
     ),
     edges=RuleUses(
-      rule=rule, lm=values[:, 1] + alone, matched=zeros, mismatched=zeros
+      rule=rule,
+      lm=values[:, 1] + alone,
+      matched=zeros,
+      mismatched=zeros,
+      augmented=None if beams.augmented is None else values[:, 2].copy(),
     ),
   )
 
@@ -168,9 +175,10 @@ def _hypotheses(
 
 
 @njit
-def _extract(
-  lengths, rule, longest, size, best, head, back, option, values, final
-):
+def _extract(lengths, rule, longest, size, searched, scores, augmented):
+  best, head, back, option = searched
+  values, final = scores
+  best_augmented, values_augmented, final_augmented = augmented
   batch, stacks, beam = best.shape
   pop, width = head.shape[2], rule.shape[2]
   number = np.full((batch, stacks, beam), -1, np.int32)
@@ -200,7 +208,7 @@ def _extract(
   # Write what was marked, stack after stack.
   nodes = np.zeros((num_nodes, 3), np.int32)
   edges = np.full((num_edges, 2), -1, np.int32)
-  out = np.zeros((num_edges, 2), np.float32)
+  out = np.zeros((num_edges, 3), np.float32)
   node_offsets = np.zeros(batch + 1, np.int64)
   edge_offsets = np.zeros(num_nodes + 1, np.int64)
   node, edge = 0, 0
@@ -241,9 +249,11 @@ def _extract(
         rank = back[sentence, stack, place, 1]
         out[at, 0] = values[sentence, stack, place, 0]
         out[at, 1] = values[sentence, stack, place, 1]
+        out[at, 2] = values_augmented[sentence, stack, place]
         if before > 0:
           edges[at, 1] = number[sentence, before, rank]
           out[at, 0] -= best[sentence, before, rank]
+          out[at, 2] -= best_augmented[sentence, before, rank]
     # The goal, over all complete hypotheses.
     complete = False
     for rank in range(beam):
@@ -253,6 +263,10 @@ def _extract(
         edges[edge, 1] = number[sentence, length, rank]
         out[edge, 0] = final[sentence, rank, 0] - best[sentence, length, rank]
         out[edge, 1] = final[sentence, rank, 1]
+        out[edge, 2] = (
+          final_augmented[sentence, rank]
+          - best_augmented[sentence, length, rank]
+        )
         edge += 1
     if complete:
       nodes[node, 1] = length

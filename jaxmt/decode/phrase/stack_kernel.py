@@ -206,7 +206,7 @@ def search_batch(
     numbers: K, M, distortion limit, hierarchical.
 
   Returns:
-    The arrays of `stack_search.PhraseBeams`.
+    The arrays of `stack_beams.PhraseBeams`.
   """
   lengths, rule, ranked, order, future, reach, zones = chart
   runs, goal_score = rules

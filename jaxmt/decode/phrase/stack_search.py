@@ -11,106 +11,53 @@ Marcu 2003). Hypotheses of stack n are pulled from stacks n - 1 to n - L:
    the queue unrolled: the M best items have the M best candidates;
 3. the language model scores them; candidates that no later choice can tell
    apart (coverage, last phrase's span and forward orientations, language model
-   state) become one; the K best stay. The span counts even where its begin
-   changes no later score: a node of the lattice has one span.
+   state, states of added features) become one; the K best stay. The span
+   counts even where its begin changes no later score: a node of the lattice has
+   one span.
 
 Coverage is the first gap and a bit mask of the words after it. As in Moses, a
 phrase may begin at most `limit` words from the end of the one before, and
 unless it begins at the first gap, it must end at most `limit` words after that.
 
+An augmented search keeps the best by augmented score of those that become one,
+and prunes by it or by the model score (`Augmentation.prune`), the future cost
+added to either. Losses by rank are of the ranks in a stack.
+
 B: sentences. N: words. S: spans. T: options. L: longest phrase. K: beam. M:
 candidates.
 """
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from jaxmt.decode.chart.accumulators import Augmentation
 from jaxmt.decode.chart.chart_layout import NONE, POSSIBLE
 from jaxmt.decode.phrase.phrase_chart import PhraseChart
+from jaxmt.decode.phrase.stack_beams import (
+  AugmentedScores,
+  LocalRules,
+  PhraseBeams,
+  StackConfig,
+  StackWeights,
+)
+from jaxmt.decode.phrase.stack_features import (
+  AddedFeatures,
+  AddedRules,
+  PhraseReferences,
+)
 from jaxmt.features.language_model import FULL, LanguageModelFeature
+from jaxmt.features.stateful import StatefulFeature
 from jaxmt.lm.automaton import NgramAutomaton
 
-Array = jax.Array | np.ndarray
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class PhraseBeams:
-  """Hypotheses and candidates of B sentences.
-
-  Candidates stand best first. A hypothesis is the first candidate that has it
-  as head.
-
-  Attributes:
-    score: model scores of the hypotheses, best total first, `NONE` for none,
-      float32 `[B, N + 1, K]`.
-    head: hypothesis each candidate became or was merged into, -1 if pruned,
-      int32 `[B, N + 1, M]`.
-    back: stack and rank of the hypothesis it extends, int32 `[B, N + 1, M, 2]`.
-    option: its span times T plus its option, int32 `[B, N + 1, M]`.
-    values: its score, and what the language model adds to the option's own
-      value, float32 `[B, N + 1, M, 2]`.
-    final: the same at the end of the sentence, for the hypotheses that cover
-      it, float32 `[B, K, 2]`.
-  """
-
-  score: Array
-  head: Array
-  back: Array
-  option: Array
-  values: Array
-  final: Array
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class LocalRules:
-  """What the search knows of the rules of some sentences; row 0 is none.
-
-  Attributes:
-    runs: language model states of their targets, int32 `[R, W + 3]`.
-    forward: scores of the forward orientations, float32 `[R, 3]`.
-    classes: rules with equal forward logs share a number, int32 `[R]`.
-    goal: language model state of `</s>`, int32 `[W + 3]`.
-    goal_score: its own score.
-  """
-
-  runs: Array
-  forward: Array
-  classes: Array
-  goal: Array
-  goal_score: Array
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StackWeights:
-  """Weights of ln p and of the distortion; the threshold of stacks."""
-
-  lm: Array
-  distortion: Array
-  threshold: Array
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class StackConfig:
-  """Sizes of the search; static.
-
-  Attributes:
-    beam: K.
-    pop: M.
-    limit: the distortion limit.
-    hierarchical: orientations are towards blocks.
-  """
-
-  beam: int
-  pop: int
-  limit: int
-  hierarchical: bool = False
+# What stands for a candidate that there is not.
+_EMPTY = {
+  "head": -1,
+  "back": 0,
+  "option": 0,
+  "values": float(NONE),
+  "augmented": float(NONE),
+}
 
 
 def search(
@@ -118,9 +65,13 @@ def search(
   rules: LocalRules,
   lm: NgramAutomaton,
   weights: StackWeights,
+  added: AddedRules | None = None,
+  references: PhraseReferences | None = None,
   *,
   config: StackConfig,
   feature: LanguageModelFeature,
+  extra: tuple[StatefulFeature, ...] = (),
+  augmentation: Augmentation | None = None,
 ) -> PhraseBeams:
   """Searches B sentences.
 
@@ -129,19 +80,40 @@ def search(
     rules: the rules.
     lm: the language model.
     weights: see `StackWeights`.
+    added: what added features know of the rules; with `extra` or an
+      augmentation.
+    references: what an augmentation knows of the sentences.
     config: sizes.
     feature: reads and joins language model states.
+    extra: the added features.
+    augmentation: extra scores from accumulators; its parameters are those of
+      `added`.
   """
-  run = lambda one: _Sentence(one, rules, lm, weights, config, feature).run()
-  return jax.vmap(run)(chart)
+  fixed = (rules, lm, weights, config, feature)
+
+  def run(one, reference):
+    features = None
+    if added is not None:
+      features = AddedFeatures(
+        features=extra,
+        weights=weights.added,
+        rules=added,
+        augmentation=augmentation,
+        reference=reference,
+        words=one.length,
+      )
+    return _Sentence(one, *fixed, features).run()
+
+  return jax.vmap(run)(chart, references)
 
 
 class _Sentence:
   """The search of one sentence; its methods are traced once."""
 
-  def __init__(self, chart, rules, lm, weights, config, feature):
+  def __init__(self, chart, rules, lm, weights, config, feature, added):
     self.chart, self.rules, self.lm = chart, rules, lm
     self.weights, self.config, self.feature = weights, config, feature
+    self.added = added
     self.size = chart.future.shape[0] - 1
     self.longest = chart.rule.shape[0] // self.size
     self.width = chart.rule.shape[1]
@@ -163,6 +135,8 @@ class _Sentence:
     whole = self.chart.future[0, self.chart.length]
     stacks["ahead"] = stacks["ahead"].at[first].set(whole)
     stacks["state"] = stacks["state"].at[first].set(self.lm.begin)
+    if self.added is not None:
+      stacks |= self.added.start(rows, beam, first)
 
     def fill(stacks, stack):
       new, candidates = self._stack(stacks, stack)
@@ -170,19 +144,28 @@ class _Sentence:
       stacks = {k: stacks[k].at[place].set(new[k]) for k in stacks}
       return stacks, candidates
 
-    stacks, (head, back, option, values) = lax.scan(
-      fill, stacks, jnp.arange(1, self.size + 1)
+    stacks, found = lax.scan(fill, stacks, jnp.arange(1, self.size + 1))
+    before = lambda name: jnp.concatenate(
+      [jnp.full_like(found[name][:1], _EMPTY[name]), found[name]]
     )
-    before = lambda array: jnp.concatenate(
-      [jnp.full_like(array[:1], -1 if array is head else 0), array]
-    )
+    final = self._finish(stacks)
+    score, augmented = stacks["score"][self.longest :], None
+    if "extra" in stacks:
+      extra = stacks["extra"]
+      place = self.chart.length + self.longest
+      augmented = AugmentedScores(
+        hypotheses=score + extra[self.longest :],
+        candidates=before("augmented"),
+        final=jnp.maximum(final[:, 0] + extra[place], NONE),
+      )
     return PhraseBeams(
-      score=stacks["score"][self.longest :],
-      head=before(head),
-      back=before(back),
-      option=before(option),
-      values=before(values),
-      final=self._finish(stacks),
+      score=score,
+      head=before("head"),
+      back=before("back"),
+      option=before("option"),
+      values=before("values"),
+      final=final,
+      augmented=augmented,
     )
 
   def _finish(self, stacks) -> jax.Array:
@@ -193,6 +176,8 @@ class _Sentence:
     goal = jnp.broadcast_to(self.rules.goal, shape)
     gain, _ = self._join(state, goal)
     final = score + self.rules.goal_score + self.weights.lm * gain
+    if self.added is not None:
+      final += self.added.finish(stacks, place)
     there = (score > POSSIBLE) & (self.chart.length > 0)
     return jnp.where(there[:, None], jnp.stack([final, gain], axis=-1), NONE)
 
@@ -213,7 +198,9 @@ class _Sentence:
     length = chart.length
     size = self.longest - jnp.arange(self.longest)[:, None, None]
     offset = jnp.arange(limit + 1)
-    wide = {name: array[..., None] for name, array in own.items()}
+    wide = {
+      name: array[..., None] for name, array in own.items() if array.ndim == 2
+    }
     first = wide["gap"] + offset
     # Bit k of the mask is the word k + 1 after the gap.
     bits = (wide["mask"] >> jnp.maximum(offset - 1, 0).astype(jnp.uint32)) & 1
@@ -243,8 +230,12 @@ class _Sentence:
     ahead += future(last, run_end)
     base = wide["score"] - self.weights.distortion * jump.astype(jnp.float32)
     base += self.rules.forward[wide["rule"], kind]
-    key = jnp.where(there, base + ahead + top, NONE)
-    return {"span": span, "kind": kind, "base": base, "ahead": ahead}, key
+    known = base + ahead
+    if self.added is not None and self.added.by_both:
+      known += wide["extra"]
+    key = jnp.where(there, known + top, NONE)
+    fields = {"span": span, "kind": kind, "base": base, "ahead": ahead}
+    return fields | {"known": known}, key
 
   def _bounds(self, own):
     """Where the next phrase may begin and end, by walls and zones."""
@@ -295,7 +286,7 @@ class _Sentence:
     item_key = key.reshape(-1)[item]
     fields = {name: array.reshape(-1)[item] for name, array in fields.items()}
     values = self.chart.ranked[fields["span"], fields["kind"]]
-    grid = (fields["base"] + fields["ahead"])[:, None] + values
+    grid = fields["known"][:, None] + values
     possible = (item_key > POSSIBLE)[:, None] & (values > POSSIBLE)
     grid = jnp.where(possible, grid, NONE).reshape(-1)
     count = min(config.pop, grid.size)
@@ -310,39 +301,52 @@ class _Sentence:
     new = self._extend(old, fields, option)
     gain, new["state"] = self._join(old["state"], self.rules.runs[new["rule"]])
     new["score"] = fields["base"] + value + self.weights.lm * gain
+    if self.added is not None:
+      row = (fields["span"], option)
+      gains, states = self.added.extend(old, new["rule"], row, stack)
+      new["score"] += gains
+      new |= states
     total = jnp.where(there, new["score"] + fields["ahead"], NONE)
     # Best first.
-    order = jnp.argsort(-total, stable=True)
+    order = jnp.argsort(-(total + new.get("extra", 0.0)), stable=True)
     pick = lambda array: array[order]
     new, total, there = jax.tree.map(pick, (new, total, there))
-    there &= total >= total[0] - self.weights.threshold
-    keep, head = self._merge(new, there)
-    kept = {
-      name: jnp.full(config.beam, NONE if name == "score" else 0, array.dtype)
-      .at[keep]
-      .set(array, mode="drop")
-      for name, array in new.items()
-    }
+    there &= self._near(total, new)
+    keep, head = self._merge(new, there, total)
+    kept = {name: self._kept(name, new[name], keep) for name in new}
     back = jnp.stack([stack - self.longest + level, rank], axis=-1)
-    found = (
-      head,
-      pick(back).astype(jnp.int32),
-      pick(fields["span"] * width + option).astype(jnp.int32),
-      jnp.stack([new["score"], pick(gain)], axis=-1),
-    )
+    found = {
+      "head": head,
+      "back": pick(back).astype(jnp.int32),
+      "option": pick(fields["span"] * width + option).astype(jnp.int32),
+      "values": jnp.stack([new["score"], pick(gain)], axis=-1),
+    }
+    if self.added is not None and "extra" in new:
+      totals = self._kept("score", total, keep)
+      kept, new = self.added.lose(kept, new, totals, head, stack)
+      found["augmented"] = jnp.where(there, new["score"] + new["extra"], NONE)
     room = config.pop - count
-    if room:
-      fill = lambda a, value=0.0: jnp.pad(
-        a, [(0, room)] + [(0, 0)] * (a.ndim - 1), constant_values=value
+    return kept, {
+      name: jnp.pad(
+        array,
+        [(0, room)] + [(0, 0)] * (array.ndim - 1),
+        constant_values=_EMPTY[name],
       )
-      head, back, option, values = found
-      found = (
-        fill(head, -1),
-        fill(back),
-        fill(option),
-        fill(values, float(NONE)),
-      )
-    return kept, found
+      for name, array in found.items()
+    }
+
+  def _near(self, total, new):
+    """Which candidates, best first, are not too far from the best."""
+    if self.added is not None and self.added.by_both:
+      total = total + new["extra"]
+    return total >= jnp.max(total) - self.weights.threshold
+
+  def _kept(self, name, array, keep):
+    """The candidates' values at the places of the hypotheses they become."""
+    empty = NONE if name == "score" else 0
+    room = (self.config.beam, *array.shape[1:])
+    out = jnp.full(room, empty, array.dtype)
+    return out.at[keep].set(array, mode="drop")
 
   def _extend(self, old, fields, option):
     """The hypotheses that M candidates make, but for state and score."""
@@ -365,18 +369,24 @@ class _Sentence:
       "rule": self.chart.rule[fields["span"], option],
     }
 
-  def _merge(self, new, there):
+  def _merge(self, new, there, total):
     """Where each candidate is kept (K: nowhere), and its head."""
     beam = self.config.beam
     names = ("gap", "mask", "begin", "end", "state")
     keys = [new[name] for name in names]
     keys.append(self.rules.classes[new["rule"]])
+    if self.added is not None:
+      keys += self.added.keys(new)
     same = there[:, None] & there
     for key in keys:
       same &= key[:, None] == key
     first = jnp.argmax(same, axis=1)
     leads = there & (first == jnp.arange(len(first)))
     rank = jnp.cumsum(leads) - 1
+    if self.added is not None and "extra" in new and not self.added.by_both:
+      # Hypotheses stand by model score, whatever the order of candidates.
+      order = jnp.argsort(jnp.where(leads, -total, -NONE), stable=True)
+      rank = jnp.zeros_like(rank).at[order].set(jnp.arange(len(order)))
     keep = jnp.where(leads & (rank < beam), rank, beam)
     head = jnp.where(there & (keep[first] < beam), keep[first], -1)
     return keep, head.astype(jnp.int32)

@@ -344,19 +344,22 @@ def _with_weighted(
 
 def _phrase_table(config: GrammarStageConfig, pairs) -> Grammar:
   """The phrase table of the training pairs."""
-  table = phrases.extract(
+  extracted = phrases.extract(
     pairs.source,
     pairs.target,
     pairs.links,
     source_words=pairs.source_words,
     target_words=pairs.target_words,
     options=config.phrases,
-    count=CountOptions(min_count=config.min_count),
+    count=CountOptions(
+      min_count=config.min_count, provenance=config.provenance
+    ),
     runner=Runner(workers=2),
   )
   return Grammar(
-    table=table,
+    table=extracted.table,
+    provenance=extracted.provenance,
     kind="phrase",
     orientation=config.phrases.reordering,
-    metrics={"rules": len(table)},
+    metrics={"rules": len(extracted.table)},
   )

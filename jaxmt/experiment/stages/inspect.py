@@ -26,7 +26,6 @@ from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
 from jaxmt.grammar import estimate
-from jaxmt.grammar import table as tables
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.inspection import (
   chart_views,
@@ -246,8 +245,7 @@ def _moved(
   if not thetas:
     return []
   table = grammar.table
-  columns = [tables.feature(table, name) for name in estimate.THETA]
-  before = np.stack(columns, axis=1)
+  before = estimate.theta_values(table)
   return [
     {
       "system": name,

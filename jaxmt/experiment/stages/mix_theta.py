@@ -7,7 +7,6 @@ import numpy as np
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.system import Theta
 from jaxmt.grammar import estimate
-from jaxmt.grammar import table as table_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -29,9 +28,8 @@ def mix(config: MixConfig, *, grammar: Grammar, learned: Theta) -> Theta:
     grammar: the rules, with their first θ.
     learned: the trained θ.
   """
-  columns = [table_lib.feature(grammar.table, name) for name in estimate.THETA]
   mixed = estimate.interpolate(
-    np.stack(columns, axis=1).astype(np.float64),
+    estimate.theta_values(grammar.table).astype(np.float64),
     np.asarray(learned.theta, np.float64),
     weight=config.weight,
   )

@@ -111,12 +111,14 @@ def rule_table(
 
   Args:
     grammar: R rules.
-    theta: in place of the table's own `estimate.THETA`.
+    theta: in place of those of `estimate.THETA` that the table has.
     lines: source sentences to filter for; None keeps all rules.
   """
   table = grammar.table
   if theta is not None:
-    table = table_lib.with_features(table, estimate.THETA, theta.theta)
+    own = estimate.theta_names(table)
+    columns = [estimate.THETA.index(name) for name in own]
+    table = table_lib.with_features(table, own, theta.theta[:, columns])
   if lines is None:
     return table
   return filter_lib.filter_table(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from jaxmt.grammar import estimate, lexical, reordering
+from jaxmt.grammar import provenance as provenance_lib
 from jaxmt.grammar import table as table_lib
 from jaxmt.grammar.extract import (
   extraction,
@@ -21,6 +22,7 @@ from jaxmt.grammar.extract import (
   phrase_smoothing,
   shards,
 )
+from jaxmt.grammar.extract.extraction import Extracted
 from jaxmt.grammar.extract.hiero import HieroOptions
 from jaxmt.grammar.extract.shards import AlignedShard, CountOptions
 from jaxmt.grammar.table import Kind, RuleTable
@@ -176,14 +178,13 @@ def extract(
   options: PhraseOptions,
   count: CountOptions,
   runner: Runner,
-) -> RuleTable:
+) -> Extracted:
   """Returns the phrase table of a corpus in memory; see `extraction.extract`.
 
   Raises:
     ValueError: for settings that make no sense.
   """
   check_options(options)
-  count = dataclasses.replace(count, provenance=False)
   emission = extraction.extract_hiero(
     source,
     target,
@@ -194,11 +195,16 @@ def extract(
     count=count,
     runner=runner,
   )
-  table, _ = finish(
+  table, rules = finish(
     emission.table,
     lambda: shards.split(source, target, links),
     options=options,
-    count=count,
+    count=dataclasses.replace(count, provenance=False),
     runner=runner,
   )
-  return table
+  provenance = emission.provenance
+  if provenance is not None:
+    stays = np.zeros(len(emission.table), np.bool_)
+    stays[rules] = True
+    provenance = provenance_lib.select(provenance, stays)
+  return Extracted(table=table, provenance=provenance)

@@ -138,7 +138,7 @@ def contribute(
     mesh: devices that take a pack each, or None for one device.
   """
   if work.model.order is not None:
-    host = phrase_decoder.on_host(work.search.backend, mesh)
+    host = phrase_decoder.on_host(work.model, work.search.backend, mesh)
     return [
       compare(
         work,

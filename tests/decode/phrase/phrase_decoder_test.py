@@ -12,7 +12,13 @@ from jaxmt.decode import model as models
 from jaxmt.decode import translator as translators
 from jaxmt.decode.chart import search
 from jaxmt.decode.chart.decoder import DecodeConfig
-from jaxmt.decode.phrase import phrase_decoder, phrase_model, stack_forest
+from jaxmt.decode.phrase import (
+  device_search,
+  phrase_decoder,
+  phrase_model,
+  stack_forest,
+  stack_search,
+)
 from jaxmt.errors import InputError
 from jaxmt.runtime import parallel
 from tests import util
@@ -170,20 +176,20 @@ def test_eager_compiled_and_split_searches_agree():
     model, DecodeConfig(search=search.make_config(beam=4, pop=8))
   )
   chart = phrase_decoder.build_chart(model, source)
-  compiled = phrase_decoder.run_device(model, source, chart, config=sizes)
-  padded, rules = phrase_decoder.localise(model, source, chart)
-  eager = phrase_decoder.stack_search.search(
+  compiled = device_search.search_batch(model, source, chart, config=sizes)
+  padded, rules = device_search.localise(model, source, chart)
+  eager = stack_search.search(
     jax.tree.map(lambda leaf: jnp.asarray(leaf[:2]), padded),
     jax.tree.map(jnp.asarray, rules),
     models.device_parameters(model)[0],
-    phrase_decoder.stack_weights(model, np.inf),
+    device_search.stack_weights(model, np.inf),
     config=sizes,
     feature=model.features[0],
   )
   np.testing.assert_allclose(compiled.final[:2], eager.final, rtol=1e-5)
   if len(jax.devices()) > 1:
     mesh = parallel.make_mesh(2)
-    split = phrase_decoder.run_device(
+    split = device_search.search_batch(
       model, source, chart, config=sizes, mesh=mesh
     )
     np.testing.assert_array_equal(compiled.head, split.head)
@@ -198,10 +204,10 @@ def test_the_array_program_lowers():
   )
   chart = phrase_decoder.build_chart(model, source)
   programs = util.lowered(
-    phrase_decoder.stack_search.search,
-    *phrase_decoder.localise(model, source, chart),
+    stack_search.search,
+    *device_search.localise(model, source, chart),
     models.device_parameters(model)[0],
-    phrase_decoder.stack_weights(model, np.inf),
+    device_search.stack_weights(model, np.inf),
     config=sizes,
     feature=model.features[0],
   )

@@ -68,7 +68,7 @@ def extract(pairs, **settings):
     options=PhraseOptions(length=3, **settings),
     count=CountOptions(),
     runner=RUNNER,
-  )
+  ).table
 
 
 def keys(table):
