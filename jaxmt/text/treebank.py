@@ -153,7 +153,7 @@ def _numbered(values: Sequence[str]) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 _FAULTS = {
-  1: "a head outside the sentence",
+  1: "a head outside the sentence, or a word that is its own head",
   2: "heads for some tokens only",
   3: "no root",
   4: "several roots",
