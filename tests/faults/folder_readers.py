@@ -11,6 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Mapping
 
+import numba
 import numpy as np
 
 from jaxmt import api
@@ -144,6 +145,8 @@ def _grammar(folder: str) -> None:
 
 def _translate(translator: Translator) -> None:
   """Searches a sentence of the model's own words, without and with a tree."""
+  if numba.config.DISABLE_JIT:  # pyrefly: ignore
+    return  # kernels are Python
   words = vocabulary.to_lines(translator.model.table.source_words)
   known = [*words[len(vocabulary.SPECIALS) :][:4], "new"]
   if any(word.split() != [word] or set(word) & set("()") for word in known):

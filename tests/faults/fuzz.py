@@ -12,7 +12,8 @@ message, or acceptance) is added to those: the pool moves towards what is nearly
 right. FUZZ_CORPUS names a folder of the second form to start from.
 
 The second form is guided by coverage and needs the package atheris. Kernels run
-as Python (NUMBA_DISABLE_JIT), so that their branches count too; inputs that
+as Python (NUMBA_DISABLE_JIT), so that their branches count too, but nothing is
+searched with tables, which would take too long. Inputs that
 reach something new are kept in FOLDER/READER, for the first form to try with
 the compiled kernels.
 
@@ -217,10 +218,11 @@ def guided(name: str, count: int, seed: int, base: str) -> dict:
   folder.mkdir(parents=True, exist_ok=True)
   facts = pathlib.Path(base, f"{name}.json")
   facts.unlink(missing_ok=True)
+  longest = max(3000, *(2 * len(data) for data in readers.seeds(name)))
   done = subprocess.run(
     [
       *(sys.executable, "-m", "tests.faults.fuzz", "one", name, str(facts)),
-      *(f"-runs={count}", f"-seed={seed + 1}", "-max_len=3000"),
+      *(f"-runs={count}", f"-seed={seed + 1}", f"-max_len={longest}"),
       *("-timeout=30", "-rss_limit_mb=2500", "-verbosity=0", str(folder)),
     ],
     env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
@@ -261,7 +263,16 @@ def _fuzz_one(name: str, facts: str, flags: list[str]) -> None:
     if new or found["inputs"] % 500 == 0:
       pathlib.Path(facts).write_text(json.dumps(found))
 
-  atheris.Setup([sys.argv[0], *flags], one)
+  def change(data: bytes, longest: int, seed: int) -> bytes:
+    rng = random.Random(seed)
+    changed = None
+    if rng.random() < _STRUCTURED:
+      changed = structured.mutate(data, rng, [data])
+    if changed is None or len(changed) > longest:
+      changed = atheris.Mutate(data, longest)
+    return changed
+
+  atheris.Setup([sys.argv[0], *flags], one, custom_mutator=change)
   atheris.Fuzz()
 
 

@@ -44,8 +44,11 @@ def mutate(data: bytes, rng: random.Random, pool: list[bytes]) -> bytes | None:
     other = rng.choice(pool)
     start = data[:2]
     others = (take(other) if other[:2] == start else None) or parts
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-      _change_parts(parts, others, rng)
+    try:
+      for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        _change_parts(parts, others, rng)
+    except (ValueError, TypeError, IndexError, OverflowError):
+      return None  # what was changed before does not allow it
     return put(parts)
   return _mutate_json(data, rng)
 
@@ -111,6 +114,8 @@ def _encoded(value: Any) -> bytes:
 
 def _change_parts(parts: Parts, others: Parts, rng: random.Random) -> None:
   """Changes one of the files, or the same row in all that belong together."""
+  if not parts:
+    return
   name = rng.choice(sorted(parts))
   value = parts[name]
   what = rng.randrange(20)
