@@ -48,7 +48,7 @@ _WAITING = flags.DEFINE_integer(
   "waiting", 4096, "lines that may wait; more get 503", lower_bound=1
 )
 _SECONDS = flags.DEFINE_float(
-  "seconds", 60.0, "time-out of a request", lower_bound=0.001
+  "seconds", 60.0, "time-out of a request", lower_bound=0.001, upper_bound=1e6
 )
 _BYTES = flags.DEFINE_integer(
   "bytes", 1 << 20, "largest request body", lower_bound=1

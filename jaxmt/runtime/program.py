@@ -110,6 +110,10 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     rest = flags.FLAGS(list(argv))
   except Exception as error:
     _fail(_reason(error, argv))
+  for name in flags.FLAGS:  # bounds let NaN pass: no comparison with it holds
+    value = flags.FLAGS[name].value
+    if isinstance(value, float) and value != value:
+      _fail(f"--{name}: not a number")
   if len(rest) > 1 and not getattr(sys.modules["__main__"], "POSITIONAL", ""):
     _fail(f"unexpected argument '{rest[1]}' (flags look like --name=value)")
   return rest

@@ -64,6 +64,7 @@ _TOKENS = [
 
 
 _STRUCTURED = 0.8  # of the inputs whose structure is known
+_ACCEPTED = 0.5  # of the inputs are changes of accepted ones
 _SECONDS = 5.0
 _MEMORY = 3 << 30
 
@@ -179,9 +180,10 @@ def fuzz(name: str, count: int, seed: int) -> dict:
       pathlib.Path(path).write_bytes(data)
       if ending(reader, path) != ("", True):
         raise RuntimeError(f"{name}: bad seed {number}: {ending(reader, path)}")
-    given = pool[valid:]
+    given, good = pool[valid:], pool[:valid]
     for number in range(count):
-      data = _mutated(rng.choice(pool), rng, pool)
+      data = rng.choice(good if rng.random() < _ACCEPTED else pool)
+      data = _mutated(data, rng, pool)
       if number < len(given):
         data = given[number]
       pathlib.Path(path).write_bytes(data)
@@ -203,6 +205,7 @@ def fuzz(name: str, count: int, seed: int) -> dict:
         seen.add(how)
         if len(pool) < 2000 and len(data) < longest:
           pool.append(data)
+          good += [data] if how == "" else []
   return {
     "inputs": count,
     "accepted": accepted,

@@ -25,6 +25,7 @@ _CONFIG = config_flags.DEFINE_config_file("config", None, "the config")
 _FILE = flags.DEFINE_string("file", None, "the file to read")
 _OUTPUT = flags.DEFINE_string("output", "-", "what to write")
 _OTHER = flags.DEFINE_string("other", None, "what else to write")
+_RATE = flags.DEFINE_float("rate", 1.0, "a rate", lower_bound=0.0)
 _PARTS = flags.DEFINE_string("parts", None, "start of names to write")
 
 
@@ -77,6 +78,8 @@ def script(tmp_path):
   [
     ([], "p.py: --file is required"),
     (["--fiel=x"], "Unknown command line flag 'fiel'. Did you mean: file"),
+    (["--file=p.py", "--rate=nan"], "p.py: --rate: not a number"),
+    (["--file=p.py", "--rate=-1"], "--rate=-1.0: -1.0 is not"),
     (["--file=none.txt"], "p.py: none.txt: no such file or directory"),
     (["word"], "unexpected argument 'word'"),
     (["--config=c.py", "--config.sarch.beam=2"], "did you mean 'search'?"),
