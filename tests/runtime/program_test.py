@@ -79,7 +79,7 @@ def script(tmp_path):
     ([], "p.py: --file is required"),
     (["--fiel=x"], "Unknown command line flag 'fiel'. Did you mean: file"),
     (["--file=p.py", "--rate=nan"], "p.py: --rate: not a number"),
-    (["--file=p.py", "--rate=-1"], "--rate=-1.0: -1.0 is not"),
+    (["--file=p.py", "--rate=-1"], "p.py: flag --rate=-1: -1.0 is not"),
     (["--file=none.txt"], "p.py: none.txt: no such file or directory"),
     (["word"], "unexpected argument 'word'"),
     (["--config=c.py", "--config.sarch.beam=2"], "did you mean 'search'?"),
