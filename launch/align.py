@@ -152,7 +152,13 @@ _MAX_WORDS = flags.DEFINE_integer(
   " the product of its sides",
   lower_bound=1,
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of random starts in training")
+_SEED = flags.DEFINE_integer(
+  "seed",
+  0,
+  "of random starts in training",
+  lower_bound=0,
+  upper_bound=2**32 - 1,
+)
 _EVALUATE = flags.DEFINE_string("evaluate", "", "links to compare with --gold")
 _GOLD = flags.DEFINE_string("gold", "", "gold links: i-j sure, i?j possible")
 _JSON = flags.DEFINE_bool("json", False, "print --evaluate as JSON")

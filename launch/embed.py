@@ -131,7 +131,9 @@ flags.DEFINE_integer("min_count", 1, "rarer words are <unk>")
 flags.DEFINE_integer("epochs", 5, "passes over the text")
 flags.DEFINE_integer("batch", 1024, "words of a step")
 flags.DEFINE_float("rate", 0.01, "of the optimizer; it falls to 0")
-flags.DEFINE_integer("seed", 0, "of everything random")
+flags.DEFINE_integer(
+  "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
+)
 flags.DEFINE_integer("devices", 1, "devices that share each step; 0 for all")
 
 

@@ -29,7 +29,9 @@ _METRICS = flags.DEFINE_list(
   "of bleu, ter, nist, wer, per, gtm, meteor, chrf, chrf++",
 )
 _JSON = flags.DEFINE_bool("json", False, "print one JSON object, not a table")
-_WIDTH = flags.DEFINE_integer("width", 2, "decimals", lower_bound=0)
+_WIDTH = flags.DEFINE_integer(
+  "width", 2, "decimals", lower_bound=0, upper_bound=100
+)
 _SENTENCES = flags.DEFINE_string(
   "sentence_scores", None, "also write one line of scores per sentence here"
 )
@@ -48,7 +50,13 @@ _SAMPLES = flags.DEFINE_integer(
 _CONFIDENCE = flags.DEFINE_bool(
   "confidence", False, "bootstrap intervals even without a baseline"
 )
-_SEED = flags.DEFINE_integer("seed", 12345, "of the test's random draws")
+_SEED = flags.DEFINE_integer(
+  "seed",
+  12345,
+  "of the test's random draws",
+  lower_bound=0,
+  upper_bound=2**32 - 1,
+)
 # Settings of the metrics: each flag is a field of `evaluation.Settings`.
 flags.DEFINE_string(
   "tokenize", "13a", "none, 13a, zh, intl, char, ja-mecab, ko-mecab"

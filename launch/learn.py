@@ -129,7 +129,13 @@ _CELLS = flags.DEFINE_integer(
 _CHECKPOINT = flags.DEFINE_integer(
   "checkpoint", _DEFAULT.checkpoint, "minibatches between saved states"
 )
-_SEED = flags.DEFINE_integer("seed", _DEFAULT.seed, "of the sentences' order")
+_SEED = flags.DEFINE_integer(
+  "seed",
+  _DEFAULT.seed,
+  "of the sentences' order",
+  lower_bound=0,
+  upper_bound=2**32 - 1,
+)
 _RUNNER = flags.DEFINE_enum(
   "runner", "threads", runner_lib.KINDS, "what decodes packs in parallel"
 )

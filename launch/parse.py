@@ -111,7 +111,9 @@ _CONCAVE = flags.DEFINE_integer(
 _VERBS = flags.DEFINE_list(
   "verbs", sorted(concave.VERBS), "tags of verbs, which ccv2 takes for roots"
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of random choices")
+_SEED = flags.DEFINE_integer(
+  "seed", 0, "of random choices", lower_bound=0, upper_bound=2**32 - 1
+)
 _PICTURES = 50  # trees of a page
 
 

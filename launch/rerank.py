@@ -36,7 +36,9 @@ _WEIGHTS = flags.DEFINE_string("weights", None, "the linear model")
 _OUTPUT = flags.DEFINE_string("output", None, "best candidates, one per line")
 _METRIC = flags.DEFINE_string("metric", "bleu", "what to optimise")
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
-_SEED = flags.DEFINE_integer("seed", 0, "of everything random")
+_SEED = flags.DEFINE_integer(
+  "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
+)
 
 
 def _read(paths: list[str], reference_paths: list[str]) -> CandidateLists:

@@ -23,7 +23,9 @@ from jaxmt.text import files
 
 _DEFAULT = synthetic.SyntheticConfig()
 _OUTPUT = flags.DEFINE_string("output", None, "folder to write into")
-flags.DEFINE_integer("seed", _DEFAULT.seed, "of the corpus")
+flags.DEFINE_integer(
+  "seed", _DEFAULT.seed, "of the corpus", lower_bound=0, upper_bound=2**32 - 1
+)
 flags.DEFINE_integer("train", _DEFAULT.train, "training pairs", lower_bound=0)
 flags.DEFINE_integer("tune", _DEFAULT.tune, "tuning sentences", lower_bound=0)
 flags.DEFINE_integer("test", _DEFAULT.test, "test sentences", lower_bound=0)

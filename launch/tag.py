@@ -54,7 +54,9 @@ _OUTPUT = flags.DEFINE_string(
 _TAGS = flags.DEFINE_integer("tags", 0, "find this many tags by itself")
 _ITERATIONS = flags.DEFINE_integer("iterations", 100, "of L-BFGS, or of EM")
 _PENALTY = flags.DEFINE_float("penalty", 0.1, "of squared weights")
-_SEED = flags.DEFINE_integer("seed", 0, "of the start with --tags")
+_SEED = flags.DEFINE_integer(
+  "seed", 0, "of the start with --tags", lower_bound=0, upper_bound=2**32 - 1
+)
 _LOAD = flags.DEFINE_string("load", "", "folder of a tagger")
 _INPUT = flags.DEFINE_string("input", "", "treebank to tag")
 _TEXT = flags.DEFINE_string("text", "", "text to tag")

@@ -155,7 +155,9 @@ _OUTPUT = flags.DEFINE_string(
 _METRIC = flags.DEFINE_string(
   "metric", "bleu", "what to optimise; a sum of several: bleu:0.7,ter:0.3"
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of everything random")
+_SEED = flags.DEFINE_integer(
+  "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
+)
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
 _RUNS = flags.DEFINE_integer(
   "runs", 1, "tune with N seeds from --seed on; report mean and deviation"

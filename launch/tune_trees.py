@@ -43,7 +43,9 @@ _ROUNDS = flags.DEFINE_integer("rounds", 10, "optimisations")
 _PATIENCE = flags.DEFINE_integer(
   "patience", 0, "stop after N rounds without a better score; 0: never"
 )
-_SEED = flags.DEFINE_integer("seed", 0, "of everything random")
+_SEED = flags.DEFINE_integer(
+  "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
+)
 _RESUME = flags.DEFINE_bool("resume", True, "continue an unfinished run")
 
 

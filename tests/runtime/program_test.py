@@ -278,3 +278,15 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path, script):
     running.stdout.close()
     assert running.stderr.read() == b""
     assert running.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+  "file",
+  [path for path in PROGRAMS if '"seed", ' in path.read_text()],
+  ids=lambda path: path.name,
+)
+def test_seeds_are_not_negative(file):
+  done = util.run_program(f"launch/{file.name}", "--seed=-1")
+  assert (done.returncode, done.stdout) == (2, "")
+  assert done.stderr.startswith(f"{file.name}: flag --seed=-1: ")
+  assert done.stderr.count("\n") == 1
