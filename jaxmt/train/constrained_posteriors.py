@@ -30,7 +30,9 @@ from jaxmt.hypergraph import (
   sum_values,
   viterbi,
 )
+from jaxmt.hypergraph.derivations import string_range, symbol_at
 from jaxmt.text import ragged
+from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 from jaxmt.train import derivation_losses
 
@@ -76,8 +78,9 @@ def constrained_posteriors(
     size: derivations drawn from each sentence.
   """
   batch = len(forest)
-  free = _longest(forest, strings) <= limit * references.lengths + 1e-9
-  free &= limit >= 1.0  # a short string can miss the whole reference
+  free = np.zeros(batch, np.bool_)
+  if limit >= 1.0:  # below it a short string can miss the whole reference
+    free = _longest(forest, strings) <= limit * references.lengths + 1e-9
   weights = np.zeros(forest.num_edges)
   if free.any():
     weights = marginals(forest, scores, scale=scale)
@@ -133,12 +136,19 @@ def _edge_sentences(forest: Forest) -> np.ndarray:
 
 def _longest(forest: Forest, strings: EdgeStrings) -> np.ndarray:
   """Words of the longest string of each sentence, float64 `[B]`."""
-  row, flat, offsets, extra = strings.columns
-  words = np.concatenate([np.zeros(1, np.int64), np.cumsum(flat >= 0)])
-  counts = words[offsets[1:]] - words[offsets[:-1]]
-  counts = np.concatenate([counts, extra >= 0])[row].astype(np.float64)
-  longest = viterbi(forest, counts).score
+  longest = viterbi(forest, _words_added(*strings.columns)).score
   out = np.zeros(len(forest))
   some = np.diff(forest.node_offsets) > 0
   out[some] = longest[forest.node_offsets[1:][some] - 1]
+  return out
+
+
+@njit
+def _words_added(row, flat, offsets, extra):
+  """Words that each edge adds, float64 `[E]`; see `EdgeStrings.columns`."""
+  out = np.zeros(len(row))
+  for edge in range(len(row)):
+    low, high = string_range(row[edge], flat, offsets)
+    for place in range(low, high):
+      out[edge] += symbol_at(place, flat, extra) >= 0
   return out

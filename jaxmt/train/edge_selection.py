@@ -30,7 +30,6 @@ from jaxmt.decode.model import Model, Source
 from jaxmt.hypergraph import (
   DerivationLists,
   Forest,
-  Viterbi,
   best_derivations,
   marginals,
   root_edges,
@@ -134,7 +133,7 @@ def select(
     config,
     scores,
     best,
-    (edges, sentence, admissible),
+    (edges, sentence, admissible, paths),
   )
 
 
@@ -148,7 +147,10 @@ def select_all(
   scores = forest.score.astype(np.float64)
   best = viterbi(forest, scores)
   edges, sentence = root_edges(forest)
+  possible = best.through[edges] > -np.inf
+  edges, sentence = edges[possible], sentence[possible]
   admissible = np.ones(len(edges), np.bool_)
+  paths, _ = best_derivations(forest, best, edges)
   return _weighed(
     model,
     source,
@@ -157,19 +159,19 @@ def select_all(
     config,
     scores,
     best,
-    (edges, sentence, admissible),
+    (edges, sentence, admissible, paths),
   )
 
 
 def _weighed(
   model, source, forest, references, config, scores, best, roots
 ) -> Selection:
-  edges, sentence, admissible = roots
+  edges, sentence, admissible, listed = roots
   batch = len(forest)
   nearest = _argmax(best.through[edges], sentence, batch)
   allowed = np.where(admissible, best.through[edges], -np.inf)
   top = _argmax(allowed, sentence, batch)
-  paths = _rows_of(forest, best, edges, top)
+  paths = _rows_of(listed, top)
   augmented = np.full(batch, np.nan)
   augmented[top >= 0] = best.through[edges[top[top >= 0]]]
   counted = top >= 0
@@ -204,7 +206,7 @@ def _weighed(
     searched=searched,
     model=first,
     augmented=augmented,
-    nearest=_rows_of(forest, best, edges, nearest),
+    nearest=_rows_of(listed, nearest),
     chosen=paths,
     near=share,
   )
@@ -346,14 +348,15 @@ def best_listed(
   )
 
 
-def _rows_of(forest: Forest, best: Viterbi, edges, places) -> Ragged:
-  """Edges of the best derivations of root edges; no row where place is -1."""
+def _rows_of(listed: Ragged, places: np.ndarray) -> Ragged:
+  """Returns listed derivations, int64; no edges where a place is -1."""
   exists = places >= 0
-  paths, _ = best_derivations(forest, best, edges[places[exists]])
+  paths = ragged.select(listed, places[exists])
   lengths = np.zeros(len(places), np.int64)
   lengths[exists] = paths.lengths
-  ends = ragged.row_offsets(lengths)
-  return Ragged(flat=paths.flat.astype(np.int64), offsets=ends)
+  return Ragged(
+    flat=paths.flat.astype(np.int64), offsets=ragged.row_offsets(lengths)
+  )
 
 
 def _nbest_weights(model, source, forest, references, config, scores):

@@ -258,6 +258,34 @@ def _mark(cells, searched, is_root):
 
 
 @njit
+def _by_head(head, together, entries, starts):
+  """Sorts a cell's candidates by the hypothesis that they became.
+
+  Args:
+    head: ranks of the hypotheses, -1 for none, `[M]`.
+    together: whether all are one hypothesis, of rank 0.
+    entries: becomes the candidates, rank by rank, in their order.
+    starts: becomes where those of each rank start, and where the last ones end.
+  """
+  starts[:] = 0
+  for rank in head:
+    if rank >= 0:
+      starts[1 + (0 if together else rank)] += 1
+  for rank in range(len(starts) - 1):
+    starts[rank + 1] += starts[rank]
+  # Each is put at its rank's start, which moves on.
+  for entry in range(len(head)):
+    if head[entry] >= 0:
+      rank = 0 if together else head[entry]
+      entries[starts[rank]] = entry
+      starts[rank] += 1
+  # Now a rank's start is where it ends.
+  for rank in range(len(starts) - 1, 0, -1):
+    starts[rank] = starts[rank - 1]
+  starts[0] = 0
+
+
+@njit
 def _write(cells, searched, is_root, number, num_edges, batch):
   """Writes the marked nodes and their edges; marks become node numbers."""
   head, best, child = searched.head, searched.best, cells.child
@@ -268,21 +296,24 @@ def _write(cells, searched, is_root, number, num_edges, batch):
   node_offsets = np.zeros(batch + 1, np.int64)
   edge_offsets = np.zeros(num_nodes + 1, np.int64)
   node, edge = 0, 0
+  entries = np.empty(head.shape[1], np.int32)
+  starts = np.empty(best.shape[1] + 1, np.int32)
   for item in range(len(cells.place)):
     row = cells.place[item]
+    _by_head(head[row], is_root[row], entries, starts)
     for rank in range(best.shape[1]):
       if number[row, rank] < 0:
         continue
       nodes[node, 0], nodes[node, 1] = cells.begin[item], cells.end[item]
       nodes[node, 2] = 0
       if not is_root[row]:
-        nodes[node, 2] = np.sum(best[row] > best[row, rank] + _TIE)
+        limit, better = best[row, rank] + _TIE, np.int32(0)
+        for other in range(best.shape[1]):
+          better += best[row, other] > limit
+        nodes[node, 2] = better
       # All candidates that became this hypothesis; at a goal, all there are.
-      for entry in range(head.shape[1]):
-        if head[row, entry] < 0 or (
-          head[row, entry] != rank and not is_root[row]
-        ):
-          continue
+      for place in range(starts[rank], starts[rank + 1]):
+        entry = entries[place]
         applied = cells.offsets[item] + searched.application[row, entry]
         edges[edge, 0] = cells.rule[applied]
         score = searched.score[row, entry]
