@@ -36,16 +36,31 @@ def make_inputs(
     for source, lines in zip(sources, references, strict=True)
   ]
   lanes = lanes_of(np.concatenate([rows.lengths for rows in encoded]))
-  parts = [
-    _runs_of(model, source, part, rows, lanes)
-    for source, part, rows in zip(sources, matches, encoded, strict=True)
+  numbered = [
+    _number(part.offsets, part.rule, part.sentence, part.rules)
+    for part in matches
   ]
-  size = max(len(runs) for _, runs in parts)
+  size = max(len(sentence) for _, sentence, _ in numbered)
   size = max(bucket(size), *(len(chart.slots) for chart in charts))
   return tuple(
-    _inputs(part, chart, rows, number, runs, size)
-    for part, chart, rows, (number, runs) in zip(
-      matches, charts, encoded, parts, strict=True
+    _inputs(
+      part,
+      chart,
+      rows,
+      number,
+      runs_of_rules(
+        model,
+        source,
+        part.rules,
+        (sentence, local),
+        rows,
+        lanes=lanes,
+        arity=model.arity,
+        size=size,
+      ),
+    )
+    for source, part, chart, rows, (number, sentence, local) in zip(
+      sources, matches, charts, encoded, numbered, strict=True
     )
   )
 
@@ -81,6 +96,7 @@ def runs_of_rules(
   *,
   lanes: int,
   arity: int,
+  size: int | None = None,
 ) -> np.ndarray:
   """Returns accumulators of the runs of rules against references.
 
@@ -92,15 +108,16 @@ def runs_of_rules(
     references: of `encode`.
     lanes: see `lanes_of`.
     arity: runs of a rule, less one.
+    size: rows of the result, those after the N-th are 0; N if None.
 
   Returns:
-    int32 `[N, arity + 1, columns]`.
+    int32 `[size, arity + 1, columns]`.
   """
-  target, size = model.table.target, len(model.table.target_words)
+  target, known = model.table.target, len(model.table.target_words)
   find = model.table.target_words.index.get
   # A copied word that the table knows too is that word.
   copied = np.array(
-    [find(word, size + n) for n, word in enumerate(source.words)], np.int32
+    [find(word, known + n) for n, word in enumerate(source.words)], np.int32
   )
   flat, offsets = _targets(
     target.flat, target.offsets, rules, len(model.table), copied
@@ -112,42 +129,24 @@ def runs_of_rules(
     (references.flat, references.offsets),
     arity,
     lanes,
+    len(pairs[1]) if size is None else size,
   )
 
 
-def _runs_of(model, source, matches, references, lanes):
-  """`(row of each application, accumulators of its runs)`."""
-  number, sentence, local = _number(
-    matches.offsets, matches.rule, matches.sentence, matches.rules
-  )
-  runs = runs_of_rules(
-    model,
-    source,
-    matches.rules,
-    (sentence, local),
-    references,
-    lanes=lanes,
-    arity=model.arity,
-  )
-  return number, runs
-
-
-def _inputs(matches, chart, references, number, runs, size):
+def _inputs(matches, chart, references, number, runs):
   """The arrays as the search wants them: by chart cell, padded."""
   row = np.zeros(chart.rule.shape, np.int32)
   counts = np.diff(matches.offsets)
   place = np.repeat(matches.place, counts)
   column = np.arange(len(number)) - np.repeat(matches.offsets[:-1], counts)
   row[place, column] = number
-  padded = np.zeros((size, *runs.shape[1:]), np.int32)
-  padded[: len(runs)] = runs
   length = np.ones(len(chart.root), np.float32)
   length[: len(references)] = np.maximum(references.lengths, 1)
   words = np.ones(len(references), np.int32)
   np.maximum.at(words, matches.sentence, matches.end)
   share = np.ones(len(row), np.float32)
   share[matches.place] = (matches.end - matches.begin) / words[matches.sentence]
-  return AugmentInputs(row=row, runs=padded, length=length, share=share)
+  return AugmentInputs(row=row, runs=runs, length=length, share=share)
 
 
 @njit
@@ -201,12 +200,12 @@ def _number(offsets, rules, sentence, local):
 
 
 @njit
-def _runs(flat, offsets, pairs, references, arity, lanes):
-  """Accumulator rows of every run of every (sentence, rule)."""
+def _runs(flat, offsets, pairs, references, arity, lanes, size):
+  """Accumulator rows of every run of every (sentence, rule), `size` rows."""
   sentence, local = pairs
   texts, starts = references
   side = EDGE * lanes
-  out = np.zeros((len(local), arity + 1, 2 * side + 2 + 2 * ORDER), np.int32)
+  out = np.zeros((size, arity + 1, 2 * side + 2 + 2 * ORDER), np.int32)
   # ends[n] has the places where the last n + 1 words end in the reference.
   ends = np.zeros((ORDER, lanes), np.uint32)
   here = np.zeros(lanes, np.uint32)
