@@ -92,6 +92,9 @@ def test_halving_finds_where_a_rising_function_is():
   assert found == pytest.approx(2.0 ** (1 / 3), abs=2e-3)
 
 
+# Programs start Ray before JAX has threads; here JAX warns of every fork.
+@pytest.mark.filterwarnings("ignore:os.fork")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(
   not os.environ.get("JAXMT_SLOW"), reason="starts Ray: JAXMT_SLOW=1"
 )
