@@ -41,6 +41,41 @@ def derivations(lattice, arcs):
         yield path, heads, score
 
 
+def items(lattice, arcs, plus):
+  """Sums of all items, one at a time: CR and CL `[E, V]`, J `[E, E]`.
+
+  Args:
+    lattice: the lattice.
+    arcs: scores.
+    plus: of two logarithms: `max` or `np.logaddexp`.
+  """
+  edges, nodes = len(lattice), len(lattice.final)
+  right = np.full((edges, nodes), -np.inf)
+  left = np.full((edges, nodes), -np.inf)
+  joint = np.full((edges, edges), -np.inf)
+  order = np.argsort(lattice.end, kind="stable")[::-1]
+  for u in range(nodes - 1, -1, -1):
+    for b in range(edges):
+      if lattice.start[b] == u:
+        left[b, u] = 0.0
+      for c in range(edges) if lattice.start[b] > u else ():
+        more = left[c, u] + joint[b, c] + arcs.left[c, b]
+        left[b, u] = plus(left[b, u], more)
+    for a in order[lattice.end[order] == u]:
+      right[a, u] = lattice.score[a]
+      for b in range(edges):
+        if lattice.start[b] < u:
+          continue
+        if arcs.left[a, b] == arcs.right[a, b] == -np.inf:
+          continue
+        for v in range(u, lattice.start[b] + 1):
+          joint[b, a] = plus(joint[b, a], right[a, v] + left[b, v])
+        for v in range(nodes):
+          more = joint[b, a] + arcs.right[a, b] + right[b, v]
+          right[a, v] = plus(right[a, v], more)
+  return right, left, joint
+
+
 def random_lattice(rng, *, nodes, edges, forbidden=0.0):
   """A lattice with some unreachable parts, and scores of its arcs."""
   start = np.sort(rng.integers(0, nodes - 1, edges)).astype(np.int32)

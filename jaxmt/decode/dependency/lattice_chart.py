@@ -11,26 +11,23 @@ edges a, b and nodes u, v:
     total    = ⊕_r ⊕_f CL(0, r) ⊗ root(r) ⊗ CR(r, f) ⊗ final(f)
 
 `right(a, b)` is the arc from the head a to its dependent b, which follows it;
-`left(a, b)` the arc from the head b to its dependent a. The kernel goes from
-the last node to the first: CL of a node needs what starts at or after it, CR of
-an edge what starts at or after its end. All inner loops run over consecutive
-numbers: along nodes, or along those of a layer. Time is O(E²V), space
-O(E² + EV).
+`left(a, b)` the arc from the head b to its dependent a. Time is O(E²V), space
+O(E² + EV); `lattice_kernel` does it.
 """
 
 import dataclasses
 
 import numpy as np
 
+from jaxmt.decode.dependency import lattice_kernel
 from jaxmt.decode.dependency.lattice import Lattice, longest_paths
 from jaxmt.text.kernels import njit
 
-_KINDS = {"max": 0, "log": 1, "counting": 2}
-_MAX, _LOG, _COUNTING = 0, 1, 2
-_WIDTH = 64  # most nodes of a layer
-_BLOCK = 16  # edges whose rows are read together
-# Sums may be taken in any order; there are no NaN, but infinities.
-_FAST = {"nnan", "nsz", "reassoc", "contract"}
+_KINDS = {
+  "max": lattice_kernel.MAX,
+  "log": lattice_kernel.LOG,
+  "counting": lattice_kernel.COUNTING,
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -103,9 +100,9 @@ def chart(lattice: Lattice, arcs: ArcScores):
 def _chart(lattice, arcs, semiring):
   kind = _KINDS[semiring]
   score = lattice.score
-  if kind == _COUNTING:
+  if kind == lattice_kernel.COUNTING:
     score = np.ones(len(lattice), np.float32)
-  return _fill(
+  return lattice_kernel.fill(
     lattice.start,
     lattice.end,
     score.astype(np.float32),
@@ -114,154 +111,6 @@ def _chart(lattice, arcs, semiring):
     longest_paths(lattice) >= 0,
     kind,
   )
-
-
-@njit(fastmath=_FAST)
-def _inner(one, other, low, high, kind):
-  """⊕ of products of two rows between low and high."""
-  if kind == _COUNTING:
-    count = np.float32(0.0)
-    for v in range(low, high):
-      count += one[v] * other[v]
-    return count
-  best = np.float32(-np.inf)
-  for v in range(low, high):
-    value = one[v] + other[v]
-    best = value if value > best else best
-  if kind == _MAX or best == np.float32(-np.inf):
-    return best
-  mass = np.float32(0.0)
-  for v in range(low, high):
-    mass += np.exp(one[v] + other[v] - best)
-  return best + np.log(mass)
-
-
-@njit(fastmath=_FAST)
-def _add(row, other, weight, low, high, kind):
-  """Adds `weight ⊗ other` to a row between low and high."""
-  if kind == _COUNTING:
-    for v in range(low, high):
-      row[v] += weight * other[v]
-  elif kind == _MAX:
-    for v in range(low, high):
-      value = weight + other[v]
-      row[v] = value if value > row[v] else row[v]
-  else:
-    for v in range(low, high):
-      value = weight + other[v]
-      if value > np.float32(-np.inf):
-        most = max(value, row[v])
-        least = min(value, row[v])
-        row[v] = most + np.log1p(np.exp(least - most))
-
-
-@njit(fastmath=_FAST)
-def _blend(sums, column, weight, width, kind):
-  """Adds `weight ⊗ column` to the sums of some nodes."""
-  if kind == _MAX:
-    for u in range(width):
-      value = weight + column[u]
-      sums[u] = value if value > sums[u] else sums[u]
-  elif kind == _COUNTING:
-    for u in range(width):
-      sums[u] += weight * column[u]
-  else:
-    for u in range(width):
-      value = weight + column[u]
-      if value > np.float32(-np.inf):
-        most = max(value, sums[u])
-        least = min(value, sums[u])
-        sums[u] = most + np.log1p(np.exp(least - most))
-
-
-@njit
-def _layer(start, end, first, stop):
-  """The lowest node from which on no edge ends before `stop`."""
-  low = stop - 1
-  while low > 0 and stop - low < _WIDTH:
-    for edge in range(first[low - 1], first[low]):
-      if end[edge] < stop:
-        return low
-    low -= 1
-  return low
-
-
-@njit(fastmath=_FAST)
-def _fill(start, end, score, right_arc, left_arc, reach, kind):
-  """CR `[E, V]`, CL `[E, V]` by edge, and J `[E, E]` by (right, left).
-
-  Nodes are taken in layers that no edge stays in: what ends or begins in one
-  layer does not depend on each other, so that rows are read once for all.
-  """
-  edges, nodes = len(start), len(reach)
-  zero = np.float32(0.0 if kind == _COUNTING else -np.inf)
-  one = np.float32(1.0 if kind == _COUNTING else 0.0)
-  right = np.full((edges, nodes), zero, np.float32)
-  left = np.full((edges, nodes), zero, np.float32)
-  joint = np.full((edges, edges), zero, np.float32)
-  column = np.empty((edges, _WIDTH), np.float32)  # CL(node of the layer, .)
-  # Dependents on the left of each edge, and J ⊗ left of each.
-  count = np.zeros(edges, np.int64)
-  dependent = np.empty((edges, edges), np.int32)
-  with_left = np.empty((edges, edges), np.float32)
-  # Edges by their ends; the first edge that starts at or after each node.
-  by_end = np.argsort(end, kind="mergesort")
-  first = np.searchsorted(start, np.arange(nodes + 1))
-  last, stop = edges, nodes
-  while stop > 0:
-    layer = _layer(start, end, first, stop)
-    width, low = stop - layer, first[layer]
-    # CL(node, b) of all edges b from here on, in the order of their starts.
-    for b in range(low, edges):
-      sums = column[b]
-      for u in range(width):
-        sums[u] = zero
-      if start[b] < stop:
-        sums[start[b] - layer] = one
-      else:
-        for k in range(count[b]):
-          if dependent[b, k] >= low:
-            other = column[dependent[b, k]]
-            _blend(sums, other, with_left[b, k], width, kind)
-      for u in range(width):
-        left[b, layer + u] = sums[u]
-    # CR(a, .) of the edges that end here.
-    before = last
-    while last > 0 and end[by_end[last - 1]] >= layer:
-      last -= 1
-      right[by_end[last], end[by_end[last]]] = score[by_end[last]]
-    # Blocks of right edges, so that their rows and those of left ones stay
-    # near; each left edge takes the right ones in their order.
-    for block in range(low, edges, _BLOCK):
-      for place in range(last, before):
-        a = by_end[place]
-        node = end[a]
-        for b in range(block, min(block + _BLOCK, edges)):
-          # No arc may link them, or no path leads from a to b.
-          if right_arc[a, b] == zero and left_arc[a, b] == zero:
-            continue
-          if start[b] < node or not reach[node, start[b]]:
-            continue
-          value = _inner(right[a], left[b], node, start[b] + 1, kind)
-          if value == zero:
-            continue
-          joint[b, a] = value
-          if left_arc[a, b] != zero:
-            dependent[b, count[b]] = a
-            with_left[b, count[b]] = (
-              value * left_arc[a, b]
-              if kind == _COUNTING
-              else value + left_arc[a, b]
-            )
-            count[b] += 1
-          if right_arc[a, b] != zero:
-            if kind == _COUNTING:
-              value *= right_arc[a, b]
-            else:
-              value += right_arc[a, b]
-            _add(right[a], right[b], value, end[b], nodes, kind)
-    stop = layer
-  return right, left, joint
 
 
 def _goal(right, left, lattice, arcs, semiring):

@@ -135,7 +135,7 @@ def _used_edges(offsets, tails):
 def _items(start, end, right_ok, left_ok, root_ok, final_ok, reach, most):
   """Edges of each node, tails, (edge, child, head) and final node of edges.
 
-  Items are made in the order of `lattice_chart._fill`. CR of an edge is made
+  Items are made in the order of `lattice_kernel.fill`. CR of an edge is made
   node by node, so that all its parts exist.
   """
   edges, nodes = len(start), len(reach)

@@ -53,6 +53,24 @@ def test_equals_enumeration(arguments):
   np.testing.assert_allclose(tree.score, score, rtol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_items_are_those_taken_one_at_a_time(seed):
+  """Rows are taken by fours where edges do not follow each other."""
+  lattice, arcs = case(seed, 6 + 9 * seed, 45, 0.2 * seed)
+  sums = reference.items(lattice, arcs, max)
+  for found, expected in zip(
+    lattice_chart.chart(lattice, arcs), sums, strict=True
+  ):
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+  right, left, _ = reference.items(lattice, arcs, np.logaddexp)
+  whole = left[:, :1] + arcs.root[:, None] + right + lattice.final
+  np.testing.assert_allclose(
+    lattice_chart.total(lattice, arcs, semiring="log"),
+    np.logaddexp.reduce(whole, axis=None),
+    rtol=1e-5,
+  )
+
+
 def test_counts_of_strings():
   rng = np.random.default_rng(0)
   counts = []
