@@ -77,6 +77,11 @@ _ONLY_WRONG = flags.DEFINE_bool(
   _DEFAULT.only_wrong,
   "leave sentences as they are whose best translation is a reference",
 )
+_MARGIN = flags.DEFINE_float(
+  "margin",
+  _DEFAULT.margin,
+  "lead in score that good derivations must have; smaller ones are violations",
+)
 _TEMPLATES = flags.DEFINE_list(
   "templates",
   list(_DEFAULT.templates),
@@ -160,6 +165,7 @@ def _config() -> LearnConfig:
   config = LearnConfig(
     update=_UPDATE.value,
     only_wrong=_ONLY_WRONG.value,
+    margin=_MARGIN.value,
     templates=tuple(name for name in _TEMPLATES.value if name),
     epochs=_EPOCHS.value,
     minibatch=_MINIBATCH.value,

@@ -131,6 +131,9 @@ class ExperimentConfig:
       of all pairs. 0: they learn from all pairs with the rules of these.
     own_rules: whether they learn from the held-out pairs with the rules of all
       pairs after all. It tells what the rules of others give.
+    judged: N: their epochs are judged, and their lengths set, on every N-th
+      tuning sentence alone; the weights of all systems of rules are tuned on
+      the others. 0: both use all tuning sentences.
     trees: settings of the system with trees over phrases.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
@@ -159,6 +162,7 @@ class ExperimentConfig:
   learn: LearnConfig = dataclasses.field(default_factory=LearnConfig)
   held_out: int = 0
   own_rules: bool = False
+  judged: int = 0
   trees: TreesConfig = dataclasses.field(default_factory=TreesConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
@@ -215,8 +219,9 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
       " table ('grammar.kind')"
     )
   _checked("learn", learn_config.check, frozen.learn)
-  if frozen.held_out and frozen.held_out < 2:
-    raise InputError("config key 'held_out' must be 0 or at least 2")
+  for name in ("held_out", "judged"):
+    if getattr(frozen, name) < 2 and getattr(frozen, name) != 0:
+      raise InputError(f"config key '{name}' must be 0 or at least 2")
   if frozen.own_rules and not frozen.held_out:
     raise InputError("config key 'own_rules' needs 'held_out'")
   if frozen.held_out and frozen.learn.leave_one_out != "none":
@@ -359,10 +364,21 @@ def _all_systems(
   shared: dict[str, Artefact],
 ) -> tuple[dict[str, SystemArtefacts], dict[str, TreeArtefacts]]:
   """Trains and decodes the systems: those of rules, and trees over phrases."""
-  learned_from = shared
+  learned_from, tuned_on = shared, shared["corpus"]
+  if config.judged:
+    judged, tuned_on = (
+      run.stage(
+        name,
+        held_out.tuning_sentences,
+        config=HoldOutConfig(every=config.judged, held=held),
+        corpus=shared["corpus"],
+      )
+      for name, held in (("judged-part", True), ("tuned-part", False))
+    )
+    learned_from = {**shared, "corpus": judged}
   if config.held_out and any(map(systems.learns_weights, config.systems)):
-    learned_from = _held_out(run, config, links, **shared)
-  built = _systems(run, config, shared, learned_from)
+    learned_from = _held_out(run, config, links, **learned_from)
+  built = _systems(run, config, shared, learned_from, tuned_on)
   trees = {}
   if systems.PHRASE_DEPENDENCY in config.systems:
     coarse = built[systems.PRIMARY].tune
@@ -495,11 +511,12 @@ def _systems(
   config: ExperimentConfig,
   shared: dict[str, Artefact],
   learned_from: dict[str, Artefact],
+  tuned_on: Artefact[Corpus],
 ) -> dict[str, SystemArtefacts]:
   """Builds every system.
 
   All read `shared`; those that learn weights on the training text learn from
-  `learned_from`.
+  `learned_from`, all others are tuned on `tuned_on`.
 
   LearnModel of figure 6: each epoch trains θ with the weights of the epoch
   before (in the first epoch the baseline's), then tunes weights for the new θ,
@@ -535,7 +552,7 @@ def _systems(
         tuning.tune,
         config=settings,
         resumable=True,
-        **shared,
+        **{**shared, "corpus": tuned_on},
         **theta,
         **start,
       )

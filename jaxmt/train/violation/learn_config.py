@@ -21,6 +21,10 @@ class LearnConfig:
       towards the hypothesis of the best BLEU+1.
     only_wrong: whether sentences whose best translation is a reference are left
       as they are; otherwise groups within them may update, too.
+    margin: by how much a good derivation must be ahead of every bad one of its
+      group, in units of the score; smaller leads count as violations. For local
+      updates it has no meaning, and little for those at the goal, where search
+      keeps a single hypothesis.
     templates: sparse features, see `rule_templates`; none for dense ones only.
     epochs: passes over the bitext at most.
     minibatch: sentences whose updates are averaged (Zhao & Huang 2013).
@@ -49,6 +53,7 @@ class LearnConfig:
 
   update: str = "max-violation"
   only_wrong: bool = False
+  margin: float = 0.0
   templates: tuple[str, ...] = ("edges:simple",)
   epochs: int = 5
   minibatch: int = 64
@@ -86,7 +91,7 @@ def check(config: LearnConfig) -> None:
   for name, value in least.items():
     if getattr(config, name) < value:
       raise ValueError(f"{name} must be at least {value}")
-  for name in ("rate", "dense_rate", "decay"):
+  for name in ("rate", "dense_rate", "decay", "margin"):
     if not 0 <= getattr(config, name) < float("inf"):
       raise ValueError(f"{name} must be a number from 0 on")
   if not config.shares or not all(0 <= one <= 10 for one in config.shares):

@@ -37,6 +37,7 @@ from jaxmt.train.violation.updates import Choices
 
 # Columns of `Contribution.stats`.
 SPAN, CATEGORY, VIOLATION, UPDATED, VALID, RIGHT, REACHED = range(7)
+TOWARDS, WORDS, SIZE = range(7, 10)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +71,9 @@ class Contribution:
       `[N, 5]`.
     stats: of each sentence: source words of the group, its category, the
       violation, whether there is an update, whether it is valid, whether the
-      best hypothesis is right, whether the reference can be reached; `[B, 7]`.
+      best hypothesis is right, whether the reference can be reached, whether
+      d+ is y-good, how many target words it has more than d-, and the Euclidean
+      norm of Φ(d+) - Φ(d-); `[B, 10]`.
     names: of features that are not compiled, by key.
   """
 
@@ -242,6 +245,7 @@ def compare(work: UpdateWork, pack: Pack, result: AnyResult) -> Contribution:
       searched,
       is_good,
       only_wrong=work.config.only_wrong,
+      margin=work.config.margin,
     )
     plus_side, plus_back = good, best.back
     reached = np.zeros(len(pack.rows), bool)
@@ -287,8 +291,13 @@ def _local(
     known.references, known.encode(lines), sentence, threads=1
   )
   quality = bleu.score(statistics, smoothing=bleu.PLUS_ONE)
+  is_good = np.zeros(searched.forest.num_nodes, bool)
+  is_good[nodes] = [
+    line in pack.references[row]
+    for line, row in zip(lines, sentence.tolist(), strict=True)
+  ]
   return updates.choose_local(
-    searched, score, nodes=nodes, best=best, quality=quality
+    searched, score, nodes=nodes, best=best, quality=quality, is_good=is_good
   )
 
 
@@ -317,13 +326,17 @@ def _contribution(
       sums.sentence, sums.keys, sums.values, tuple(table), batch
     )
   )
+  margin = 0.0 if work.config.update == "local" else work.config.margin
   updated = np.zeros(batch, bool)
   updated[choices.sentence] = True
   if work.config.update not in ("standard", "local"):
-    updated &= violation >= 0  # rounding may have made one look valid
+    updated &= violation >= -margin  # rounding may have made one look valid
   dense[~updated] = 0.0
   use = updated[sums.sentence]
-  stats = np.zeros((batch, 7))
+  words = dense[:, model.feature_names.index(model.units.words)]
+  squares = (dense**2).sum(1)
+  np.add.at(squares, sums.sentence[use], sums.values[use] ** 2)
+  stats = np.zeros((batch, 10))
   stats[choices.sentence, SPAN] = partial_derivations.group_length(
     choices.group
   )
@@ -332,9 +345,13 @@ def _contribution(
   )
   stats[:, VIOLATION] = np.where(updated, violation, 0.0)
   stats[:, UPDATED] = updated
-  stats[:, VALID] = updated & (violation >= 0)
+  stats[:, VALID] = updated & (violation >= -margin)
   stats[:, RIGHT] = choices.right
   stats[:, REACHED] = reached
+  stats[choices.sentence, TOWARDS] = choices.towards
+  stats[:, TOWARDS] *= updated
+  stats[:, WORDS] = words / model.units.per_word
+  stats[:, SIZE] = np.sqrt(squares)
   witness = sums.witness[use]
   witness[:, 0] = pack.rows[witness[:, 0]]
   return Contribution(

@@ -3,7 +3,7 @@
 For every group, d+ is its best y-good partial derivation and d- the best
 hypothesis of its beam that is not y-good (the paper, section 3.1). Its
 violation is `w·Φ(d-) - w·Φ(d+)`. An update is *valid* if its violation is not
-negative.
+negative; with a margin, if the good one leads by no more than that.
 """
 
 import dataclasses
@@ -25,13 +25,17 @@ class Choices:
     plus: node of d+, int64 `[D]`: of the good side, or for local updates of
       the searched one.
     minus: node of d- on the searched side, int64 `[D]`.
-    right: sentences whose best hypothesis is y-good, bool `[B]`.
+    towards: whether d+ is y-good; only those of local updates may not be, bool
+      `[D]`.
+    right: sentences whose best hypothesis is y-good, for local updates the best
+      of its group, bool `[B]`.
   """
 
   sentence: np.ndarray
   group: np.ndarray
   plus: np.ndarray
   minus: np.ndarray
+  towards: np.ndarray
   right: np.ndarray
 
   def __len__(self) -> int:
@@ -103,6 +107,7 @@ def choose(
   is_good: np.ndarray,
   *,
   only_wrong: bool = False,
+  margin: float = 0.0,
 ) -> Choices:
   """Chooses at most one group of each sentence.
 
@@ -112,13 +117,15 @@ def choose(
     searched: the hypotheses of B sentences.
     is_good: which are y-good, bool `[N-]`.
     only_wrong: leave out sentences whose best hypothesis is y-good.
+    margin: the lead that good derivations must have. Search keeps one goal, so
+      that there is no bad one to lead in sentences that are right.
   """
   roots = searched.forest.roots
   right = np.zeros(len(roots), bool)
   right[roots >= 0] = is_good[roots[roots >= 0]]
   sentence = partial_derivations.group_sentence(pairs.group)
   at_goal = partial_derivations.group_category(pairs.group) == GOAL
-  valid = pairs.violation >= 0
+  valid = pairs.violation >= -margin
   wrong_goal = at_goal & ~right[sentence]
   if update == "max-violation":
     usable, order = valid, -pairs.violation
@@ -142,6 +149,7 @@ def choose(
     group=pairs.group[chosen],
     plus=pairs.plus[chosen],
     minus=pairs.minus[chosen],
+    towards=np.ones(len(chosen), bool),
     right=right,
   )
 
@@ -153,6 +161,7 @@ def choose_local(
   nodes: np.ndarray,
   best: np.ndarray,
   quality: np.ndarray,
+  is_good: np.ndarray,
 ) -> Choices:
   """Chooses the best hypothesis and that of the best translation.
 
@@ -164,6 +173,7 @@ def choose_local(
     nodes: see `partial_derivations.root_group`, `[H]`.
     best: likewise, `[B]`.
     quality: sentence-level quality of each of `nodes`, higher is better, `[H]`.
+    is_good: whether each says a reference; read for `nodes` alone, bool `[N]`.
   """
   sentence = searched.node_sentence[nodes]
   order = np.lexsort((nodes, -score[nodes], -quality, sentence))
@@ -181,5 +191,6 @@ def choose_local(
     group=searched.group[plus],
     plus=plus,
     minus=minus[better],
+    towards=is_good[plus],
     right=right,
   )

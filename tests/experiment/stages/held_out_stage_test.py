@@ -1,9 +1,11 @@
 """Learning from pairs that the rules are not of."""
 
+import dataclasses
 import json
 
 import pytest
 
+from jaxmt.errors import InputError
 from jaxmt.experiment.stages import held_out
 from jaxmt.experiment.stages.align import Links
 from jaxmt.experiment.stages.corpus import Corpus
@@ -52,6 +54,31 @@ def test_pairs_are_held_out_or_not(every):
   assert not set(one.train_source) & set(two.train_source)
 
 
+@pytest.mark.parametrize("every", [2, 3])
+def test_tuning_sentences_are_judged_or_tuned_on(every):
+  text = dataclasses.replace(
+    TEXT,
+    tune_source=[f"s{n}" for n in range(7)],
+    tune_references=[[f"t{n}", f"u{n}"] for n in range(7)],
+    tune_trees=[f"(X s{n})" for n in range(7)],
+  )
+  judged, tuned = (
+    held_out.tuning_sentences(
+      HoldOutConfig(every=every, held=held), corpus=text
+    )
+    for held in (True, False)
+  )
+  assert judged.tune_source == text.tune_source[every - 1 :: every]
+  assert sorted(judged.tune_source + tuned.tune_source) == text.tune_source
+  for part in (judged, tuned):
+    numbers = [line[1:] for line in part.tune_source]
+    assert part.tune_references == [[f"t{n}", f"u{n}"] for n in numbers]
+    assert part.tune_trees == [f"(X s{n})" for n in numbers]
+    assert part.train_source == text.train_source
+  with pytest.raises(InputError, match="8 is more than the 7 tuning sentences"):
+    held_out.tuning_sentences(HoldOutConfig(every=8, held=True), corpus=text)
+
+
 def test_rules_of_other_pairs_are_learned_with(tmp_path):
   done = util.run_program(
     "launch/train.py", *SMALL, "--config.held_out=3", f"--workdir={tmp_path}"
@@ -84,6 +111,8 @@ def test_rules_of_other_pairs_are_learned_with(tmp_path):
   ("flags", "text"),
   [
     (("--config.held_out=1",), "config key 'held_out' must be 0 or at least 2"),
+    (("--config.judged=1",), "config key 'judged' must be 0 or at least 2"),
+    (("--config.judged=-2",), "config key 'judged' must be 0 or at least 2"),
     (("--config.own_rules",), "config key 'own_rules' needs 'held_out'"),
     (
       ("--config.held_out=2", "--config.learn.leave_one_out=singletons"),

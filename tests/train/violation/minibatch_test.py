@@ -169,6 +169,23 @@ def test_difference_is_that_of_the_chosen_derivations(world, update):
     assert got.stats[row, minibatch.VIOLATION] == pytest.approx(
       violation, abs=1e-3
     )
+    assert got.stats[row, minibatch.SIZE] == pytest.approx(
+      float(np.linalg.norm([*change.values()])), abs=1e-3
+    )
+    units = made.model.units
+    assert got.stats[row, minibatch.WORDS] == pytest.approx(
+      change.get(units.words, 0.0) / units.per_word, abs=1e-5
+    )
+  towards = {
+    int(row): update != "local"
+    or slow.spell(made.model, slow.tree_of(searched, top.back, one))
+    == worlds.TARGETS[pack.rows[row]].split()
+    for row, one, _ in names
+    if int(row) in expected
+  }
+  assert towards == {
+    row: bool(got.stats[row, minibatch.TOWARDS]) for row in towards
+  }
 
 
 def local_choice(made, pack, searched, top):
@@ -214,6 +231,46 @@ def test_updates_of_the_largest_violation_are_valid_and_largest(world):
   sentence = partial_derivations.group_sentence(pairs.group)
   for row, value in zip(chosen.sentence, violation, strict=True):
     assert value == pairs.violation[sentence == row].max()
+
+
+@pytest.mark.parametrize("update", ["max-violation", "skip", "standard"])
+@pytest.mark.parametrize("margin", [0.0, 0.5, 3.0])
+def test_updates_fix_leads_below_the_margin(world, update, margin):
+  _, _, (pack, best, searched, top, _) = world
+  is_good = partial_derivations.are_good(pack.good, searched)
+  pairs = updates.pair_groups(
+    pack.good, best.score, searched, top.score, is_good
+  )
+  chosen = updates.choose(update, pairs, searched, is_good, margin=margin)
+  found = dict(zip(chosen.sentence.tolist(), chosen.group, strict=True))
+  sentence = partial_derivations.group_sentence(pairs.group)
+  category = partial_derivations.group_category(pairs.group)
+  for row in range(len(pack.rows)):
+    mine = sentence == row
+    leads = -pairs.violation[mine]
+    if update == "max-violation":
+      # The smallest lead of all groups, if it is not above the margin.
+      wanted = pairs.group[mine][leads.argmin()]
+      expected = wanted if leads.min() <= margin else None
+    else:
+      # One hypothesis is left at the goal: no bad one where it is right.
+      at_goal = np.flatnonzero(category[mine] == GOAL).tolist()
+      assert len(at_goal) == (not chosen.right[row])
+      far = update == "skip" and (leads[at_goal] > margin).any()
+      expected = pairs.group[mine][at_goal[0]] if at_goal and not far else None
+    assert found.get(row) == expected
+
+
+def test_a_margin_updates_sentences_that_are_right_by_little(world):
+  made, settings, (pack, _, _, _, result) = world
+  before = minibatch.compare(worlds.work(made, settings), pack, result)
+  settings = dataclasses.replace(settings, margin=2.0)
+  after = minibatch.compare(worlds.work(made, settings), pack, result)
+  old, new = (one.stats[:, minibatch.UPDATED] > 0 for one in (before, after))
+  assert new[old].all() and (new & ~old).any()
+  assert (after.stats[new, minibatch.VALID] == 1).all()
+  violation = after.stats[new, minibatch.VIOLATION]
+  assert (violation >= -2.0).all() and (violation < 0).any()
 
 
 @pytest.mark.parametrize("seed", range(4))
