@@ -33,7 +33,7 @@ import numpy as np
 from absl import flags
 
 from jaxmt.decode.dependency import oracle, phrase_trees, tree_translator
-from jaxmt.decode.dependency.phrase_trees import Candidate, PhraseTree
+from jaxmt.decode.dependency.phrase_trees import PhraseTree, TranslationList
 from jaxmt.decode.dependency.tree_translator import ParsingTask
 from jaxmt.errors import InputError
 from jaxmt.experiment import tree_flags, tree_systems
@@ -189,12 +189,22 @@ def _page(found: Sequence[PhraseTree | None], lines: Sequence[str]) -> str:
   )
 
 
-def _list(row: int, entries: Sequence[Candidate]) -> list[str]:
+def _list(row: int, entries: TranslationList | None) -> list[str]:
   """Lines of a k-best list."""
-  named = lambda values: " ".join(f"{k}={v:.6g}" for k, v in values.items())
+  if entries is None:
+    return []
+  named = lambda values: " ".join(
+    f"{name}={value:.6g}"
+    for name, value in zip(entries.names, values, strict=True)
+    if value
+  )
+  lines = zip(
+    *(entries.text, entries.values.tolist(), entries.score.tolist()),
+    strict=True,
+  )
   return [
-    f"{row} ||| {one.text} ||| {named(one.features)} ||| {one.score:.6g}"
-    for one in entries
+    f"{row} ||| {text} ||| {named(values)} ||| {score:.6g}"
+    for text, values, score in lines
   ]
 
 

@@ -21,6 +21,7 @@ E: edges of the lattice. S: distinct spans of them. n: source words.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -150,12 +151,17 @@ class ArcParts:
   options: OptionKeys | None = None
   groups: frozenset[str] = frozenset(GROUPS)
 
-  @property
+  @functools.cached_property
   def names(self) -> tuple[str, ...]:
     """Names of the features that count."""
     return tuple(
       name for group in GROUPS if group in self.groups for name in NAMES[group]
     )
+
+  @functools.cached_property
+  def known(self) -> frozenset[str]:
+    """The same as a set."""
+    return frozenset(self.names)
 
   def arguments(self) -> tuple:
     """Returns what all kernels over arcs begin with."""
@@ -337,5 +343,4 @@ def root_values(parts: ArcParts, edge: int) -> dict[str, float]:
 
 def _counting(parts: ArcParts, found: dict[str, float]) -> dict[str, float]:
   """Without zeros and without groups that do not count."""
-  names = set(parts.names)
-  return {n: value for n, value in found.items() if value and n in names}
+  return {n: value for n, value in found.items() if value and n in parts.known}

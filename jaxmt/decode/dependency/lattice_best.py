@@ -11,6 +11,8 @@ exact as long as they end within it.
 """
 
 import functools
+import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -20,10 +22,73 @@ from jaxmt.decode.dependency.lattice_chart import ArcScores
 from jaxmt.hypergraph import Forest
 from jaxmt.text.kernels import grown, grown_rows, njit
 
-_FIRST_MARGIN, _LEAST_MARGIN = 0.5, 1e-4
+_FIRST_MARGIN, _LEAST_MARGIN = 4.0, 1e-4
+_STEP = 1.15  # a larger margin is at least that many times as large
 _ANY = 1 << 40  # edges
 _ROUNDING = 1e-3  # margin for sums in another order
-_GOAL, _RIGHT, _LEFT, _JOINT = 0, 1, 2, 3
+_RIGHT, _LEFT, _JOINT = 1, 2, 3  # kinds of items; 0 is none
+# Columns of what `_within` makes of an edge.
+_OWNER, _KINDS, _ITEMS, _PARTS, _END, _COLUMNS = 0, 1, 3, 7, 10, 11
+
+
+def best_forests(
+  lattice: Lattice,
+  arcs: ArcScores,
+  *,
+  max_edges: int = 100_000,
+  margin: float = 64.0,
+) -> Iterator[tuple[Forest, float]]:
+  """Yields forests with the best derivations, each with its margin.
+
+  Each forest is larger than the one before: the margin is doubled until there
+  are too many edges, and then made a little smaller. The margin of a forest of
+  all derivations is infinite. Without any derivation, the only one is empty.
+
+  Args:
+    lattice: the lattice.
+    arcs: scores; -inf where an arc is not allowed.
+    max_edges: most forest edges, if that many are not as good as the best one.
+    margin: the largest margin, of forests that lack a derivation.
+  """
+  chart = lattice_chart.chart(lattice, arcs)
+  look = functools.partial(within, lattice, arcs, chart, max_edges=max_edges)
+  size, too_large = _FIRST_MARGIN, np.inf
+  found = look(margin=size)
+  while found is None and size > _LEAST_MARGIN:
+    size, too_large = size / 4, size
+    found = look(margin=size)
+  if found is None:  # so many are as good as the best one
+    found = within(lattice, arcs, chart, margin=0.0, max_edges=_ANY)
+    assert found is not None
+    yield lattice_forest.assemble(lattice, arcs, *found[:4]), 0.0
+    return
+  while True:
+    whole = found[4]
+    forest = lattice_forest.assemble(lattice, arcs, *found[:4])
+    yield forest, np.inf if whole else size
+    if whole or size >= margin:
+      return
+    size, too_large, found = _next(look, size, too_large)
+    if found is None:
+      return
+
+
+def _next(look, size: float, too_large: float):
+  """A larger margin, one that is too large, and what there is; None: nothing.
+
+  Args:
+    look: `within` by margin.
+    size: the margin before.
+    too_large: a margin with too many edges, or infinity.
+  """
+  while True:
+    more = min(2 * size, math.sqrt(size * too_large))
+    if more < _STEP * size:
+      return size, too_large, None
+    found = look(margin=more)
+    if found is not None:
+      return more, too_large, found
+    too_large = more
 
 
 def best_forest(
@@ -33,33 +98,10 @@ def best_forest(
   max_edges: int = 100_000,
   margin: float = 64.0,
 ) -> Forest:
-  """Returns a forest with the best derivations; without any, an empty one.
-
-  Args:
-    lattice: the lattice.
-    arcs: scores; -inf where an arc is not allowed.
-    max_edges: most forest edges, if that many are not as good as the best one.
-      The margin is doubled until there are more than half of them.
-    margin: the largest margin.
-  """
-  chart = lattice_chart.chart(lattice, arcs)
-  look = functools.partial(within, lattice, arcs, chart)
-  size = _FIRST_MARGIN
-  found = look(margin=size, max_edges=max_edges)
-  while found is None and size > _LEAST_MARGIN:
-    size /= 4
-    found = look(margin=size, max_edges=max_edges)
-  if found is None:  # so many are as good as the best one
-    found = look(margin=0.0, max_edges=_ANY)
-    assert found is not None
-    return lattice_forest.assemble(lattice, arcs, *found[:4])
-  while size < margin and not found[4] and 2 * len(found[1]) <= max_edges:
-    size *= 2
-    more = look(margin=size, max_edges=max_edges)
-    if more is None:
-      break
-    found = more
-  return lattice_forest.assemble(lattice, arcs, *found[:4])
+  """Returns the largest of `best_forests`."""
+  forests = best_forests(lattice, arcs, max_edges=max_edges, margin=margin)
+  *_, (forest, _) = forests
+  return forest
 
 
 def within(
@@ -79,13 +121,16 @@ def within(
     out), or None if there are more edges.
   """
   right, left, joint = chart
-  counts, owner, kind, items, parts, final, numbers, whole = _within(
+  counts, made, numbers, whole = _within(
     lattice.start, lattice.end, lattice.score, lattice.final,
     right, left, joint, arcs.right, arcs.left, arcs.root,
     np.float32(margin + _ROUNDING), max_edges,
   )  # fmt: skip
-  if len(owner) > max_edges:
+  if len(made) > max_edges:
     return None
+  owner, final = made[:, _OWNER], made[:, _END]
+  kind, parts = made[:, _KINDS:_ITEMS], made[:, _PARTS:_END]
+  items = made[:, _ITEMS:_PARTS].reshape(-1, 2, 2)
   # From the goal down to from the leaves up.
   nodes = len(counts)
   order = np.argsort(nodes - 1 - owner, kind="stable")
@@ -106,6 +151,11 @@ def _within(
   """Edges of each node from the goal down; see `within`."""
   edges, nodes = len(start), right.shape[1]
   zero = np.float32(-np.inf)
+  # Items beside each other that are read one after the other: CR and CL by
+  # node, J with its arc by left or by right edge.
+  right_of, left_of = right.T.copy(), left.T.copy()
+  joint_right = joint.T + right_arc  # (left one, right one)
+  joint_left = joint + left_arc.T  # (right one, left one)
   # Margins that are left, and numbers of items, by item.
   room_right = np.full((edges, nodes), zero, np.float32)
   room_left = np.full((edges, nodes), zero, np.float32)
@@ -114,12 +164,8 @@ def _within(
   number_left = np.full((edges, nodes), -1, np.int32)
   number_joint = np.full((edges, edges), -1, np.int32)
   counts = np.zeros(64, np.int64)
-  owner = np.empty(64, np.int64)
-  # Tails: what kind of item, and which.
-  kind = np.zeros((64, 2), np.int8)
-  items = np.zeros((64, 2, 2), np.int32)
-  parts = np.full((64, 3), -2, np.int32)
-  ends = np.full(64, -1, np.int32)
+  # Of each edge: owner; kinds of tails; which items; parts; final node.
+  made = np.empty((64, _COLUMNS), np.int32)
   size, whole = 0, True
   best = zero
   for r in range(edges):
@@ -128,6 +174,7 @@ def _within(
   node = 1
   if best > zero:
     for r in range(edges):
+      made = grown_rows(made, size + nodes)
       for v in range(nodes):
         value = left[r, 0] + root[r] + right[r, v] + final[v]
         if value == zero:
@@ -136,14 +183,8 @@ def _within(
         if room < 0:
           whole = False
           continue
-        owner, kind, items, parts, ends = _room(
-          owner, kind, items, parts, ends, size
-        )
-        owner[size], ends[size] = 0, v
-        kind[size, 0], kind[size, 1] = _LEFT, _RIGHT
-        items[size, 0, 0], items[size, 0, 1] = r, 0
-        items[size, 1, 0], items[size, 1, 1] = r, v
-        parts[size, 0], parts[size, 1], parts[size, 2] = -2, r, -1
+        _set(made[size], 0, _LEFT, r, 0, _RIGHT, r, v)
+        _set_parts(made[size], -2, r, -1, v)
         size += 1
         counts[0] += 1
         room_left[r, 0] = max(room_left[r, 0], room)
@@ -152,7 +193,7 @@ def _within(
   first = np.searchsorted(start, np.arange(nodes + 1))
   position = 0
   for u in range(nodes):
-    while position < edges and end[by_end[position]] == u:
+    while position < edges and end[by_end[position]] == u and size <= most:
       a = by_end[position]
       position += 1
       for v in range(nodes - 1, u - 1, -1):
@@ -164,6 +205,7 @@ def _within(
           counts = grown(counts, node + 1)
           counts[node] = 0
           number_joint[b, a] = node
+          made = grown_rows(made, size + nodes)
           for w in range(u, v + 1):
             value = right[a, w] + left[b, w]
             if value == zero:
@@ -172,14 +214,8 @@ def _within(
             if room < 0:
               whole = False
               continue
-            owner, kind, items, parts, ends = _room(
-              owner, kind, items, parts, ends, size
-            )
-            owner[size], ends[size] = node, -1
-            kind[size, 0], kind[size, 1] = _RIGHT, _LEFT
-            items[size, 0, 0], items[size, 0, 1] = a, w
-            items[size, 1, 0], items[size, 1, 1] = b, w
-            parts[size, 0], parts[size, 1], parts[size, 2] = -2, -2, -2
+            _set(made[size], node, _RIGHT, a, w, _LEFT, b, w)
+            _set_parts(made[size], -2, -2, -2, -1)
             size += 1
             counts[node] += 1
             room_right[a, w] = max(room_right[a, w], room)
@@ -192,32 +228,23 @@ def _within(
         counts = grown(counts, node + 1)
         counts[node] = 0
         number_right[a, v] = node
+        made = grown_rows(made, size + edges + 1)
         if v == u:
-          owner, kind, items, parts, ends = _room(
-            owner, kind, items, parts, ends, size
-          )
-          owner[size], ends[size] = node, -1
-          kind[size, 0], kind[size, 1] = 0, 0
-          parts[size, 0], parts[size, 1], parts[size, 2] = a, -2, -2
+          _set(made[size], node, 0, 0, 0, 0, 0, 0)
+          _set_parts(made[size], a, -2, -2, -1)
           size += 1
           counts[node] += 1
         else:
           for b in range(first[u], first[v]):
-            value = joint[b, a] + right_arc[a, b] + right[b, v]
+            value = joint_right[a, b] + right_of[v, b]
             if value == zero:
               continue
             room = room_here - (right[a, v] - value)
             if room < 0:
               whole = False
               continue
-            owner, kind, items, parts, ends = _room(
-              owner, kind, items, parts, ends, size
-            )
-            owner[size], ends[size] = node, -1
-            kind[size, 0], kind[size, 1] = _JOINT, _RIGHT
-            items[size, 0, 0], items[size, 0, 1] = b, a
-            items[size, 1, 0], items[size, 1, 1] = b, v
-            parts[size, 0], parts[size, 1], parts[size, 2] = -2, b, a
+            _set(made[size], node, _JOINT, b, a, _RIGHT, b, v)
+            _set_parts(made[size], -2, b, a, -1)
             size += 1
             counts[node] += 1
             room_joint[b, a] = max(room_joint[b, a], room)
@@ -226,37 +253,28 @@ def _within(
     # CL(u, b): nothing, or a first dependent c.
     for b in range(edges - 1, first[u] - 1, -1):
       room_here = room_left[b, u]
-      if room_here < 0:
+      if room_here < 0 or size > most:
         continue
       counts = grown(counts, node + 1)
       counts[node] = 0
       number_left[b, u] = node
+      made = grown_rows(made, size + edges + 1)
       if start[b] == u:
-        owner, kind, items, parts, ends = _room(
-          owner, kind, items, parts, ends, size
-        )
-        owner[size], ends[size] = node, -1
-        kind[size, 0], kind[size, 1] = 0, 0
-        parts[size, 0], parts[size, 1], parts[size, 2] = -2, -2, -2
+        _set(made[size], node, 0, 0, 0, 0, 0, 0)
+        _set_parts(made[size], -2, -2, -2, -1)
         size += 1
         counts[node] += 1
       else:
         for c in range(first[u], first[start[b]]):
-          value = left[c, u] + joint[b, c] + left_arc[c, b]
+          value = left_of[u, c] + joint_left[b, c]
           if value == zero:
             continue
           room = room_here - (left[b, u] - value)
           if room < 0:
             whole = False
             continue
-          owner, kind, items, parts, ends = _room(
-            owner, kind, items, parts, ends, size
-          )
-          owner[size], ends[size] = node, -1
-          kind[size, 0], kind[size, 1] = _LEFT, _JOINT
-          items[size, 0, 0], items[size, 0, 1] = c, u
-          items[size, 1, 0], items[size, 1, 1] = b, c
-          parts[size, 0], parts[size, 1], parts[size, 2] = -2, c, b
+          _set(made[size], node, _LEFT, c, u, _JOINT, b, c)
+          _set_parts(made[size], -2, c, b, -1)
           size += 1
           counts[node] += 1
           room_left[c, u] = max(room_left[c, u], room)
@@ -266,30 +284,23 @@ def _within(
       break
   return (
     counts[:node].copy(),
-    owner[:size].copy(),
-    kind[:size].copy(),
-    items[:size].copy(),
-    parts[:size].copy(),
-    ends[:size].copy(),
+    made[:size].copy(),
     (number_right, number_left, number_joint),
     whole,
   )
 
 
 @njit
-def _room(owner, kind, items, parts, ends, size):
-  """The columns of edges, with room for one more."""
-  if size < len(owner):
-    return owner, kind, items, parts, ends
-  larger = np.zeros((2 * len(owner), 2, 2), np.int32)
-  for row in range(size):
-    for side in range(2):
-      larger[row, side, 0] = items[row, side, 0]
-      larger[row, side, 1] = items[row, side, 1]
-  return (
-    grown(owner, size + 1),
-    grown_rows(kind, size + 1),
-    larger,
-    grown_rows(parts, size + 1),
-    grown(ends, size + 1),
-  )
+def _set(row, owner, one_kind, one, one_at, other_kind, other, other_at):
+  """Sets the owner of an edge and its tails: kind, edge, node or edge."""
+  row[_OWNER] = owner
+  row[_KINDS], row[_KINDS + 1] = one_kind, other_kind
+  row[_ITEMS], row[_ITEMS + 1] = one, one_at
+  row[_ITEMS + 2], row[_ITEMS + 3] = other, other_at
+
+
+@njit
+def _set_parts(row, edge, child, head, final):
+  """Sets what an edge adds, and the final node that it ends at."""
+  row[_PARTS], row[_PARTS + 1], row[_PARTS + 2] = edge, child, head
+  row[_END] = final

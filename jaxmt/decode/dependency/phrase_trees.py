@@ -6,9 +6,7 @@ edges, and a path with a dependency tree over its phrases is found exactly
 of the phrase-based weights of its own, and that of its arcs.
 """
 
-import collections
 import dataclasses
-import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -28,7 +26,9 @@ from jaxmt.text import vocabulary
 from jaxmt.text.ragged import Ragged, from_rows
 
 PHRASE_SCORE = "phrase_score"
-_EDGES, _LEAST_EDGES = 200, 10_000  # of a forest: for each entry of a list
+# Edges of a forest: most for each entry of a list, but at least so many; with
+# fewer for each entry a list is not made before there is no larger forest.
+_EDGES, _LEAST_EDGES, _FEW_EDGES = 200, 10_000, 40
 # Names of the 88 features of arcs.
 NAMES = tuple(name for group in configurations.NAMES.values() for name in group)
 
@@ -56,12 +56,24 @@ class PhraseTree:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidate:
-  """An entry of a k-best list: text, feature values by name, score."""
+class TranslationList:
+  """D different translations of a sentence, best first.
 
-  text: str
-  features: Mapping[str, float]
-  score: float
+  Attributes:
+    text: the translations.
+    score: of each with its best tree, float64 `[D]`.
+    values: of the features, float64 `[D, F]`.
+    names: of the features: those of paths, then those of arcs.
+  """
+
+  text: tuple[str, ...]
+  score: np.ndarray
+  values: np.ndarray
+  names: tuple[str, ...]
+
+  def __len__(self) -> int:
+    """Returns D."""
+    return len(self.text)
 
 
 def fine_weights(
@@ -121,37 +133,46 @@ def kbest(
   weights: Mapping[str, float],
   *,
   size: int,
-) -> list[Candidate]:
-  """Returns the best translations, each with its best tree, best first.
+) -> TranslationList:
+  """Returns the best translations, each with its best tree.
+
+  Forests of the best derivations grow until the list ends within the margin
+  that their derivations have.
 
   Args:
     found: the lattice.
     parts: of its arcs.
     weights: by name, see `fine_weights`.
     size: k; fewer if there are fewer strings, or fewer in the part of the
-      forest that is looked at (`lattice_best.best_forest`).
+      forest that is looked at (`lattice_best.best_forests`).
   """
   arcs: ArcScores = configurations.scores(parts, weights)
-  forest = lattice_best.best_forest(
-    scored(found, weights), arcs, max_edges=max(_LEAST_EDGES, _EDGES * size)
-  )
   ids, words = vocabulary.intern(found.text)
-  lists = hypergraph.kbest(
+  listed = lambda forest: hypergraph.kbest(
     forest, size=size, strings=_strings(ids, forest), unique=True
   )
-  out = []
-  # The same arcs occur in many entries.
-  arc_values = functools.cache(functools.partial(_arc_values, parts))
-  for item in range(len(lists.score)):
-    edges = lists.edges[item]
-    out.append(
-      Candidate(
-        text=" ".join(words[word] for word in lists.words[item]),
-        features=_features(found, forest.edges, edges, arc_values),
-        score=float(lists.score[item]),
-      )
-    )
-  return out
+  forest, lists = None, None
+  for forest, margin in lattice_best.best_forests(
+    scored(found, weights), arcs, max_edges=max(_LEAST_EDGES, _EDGES * size)
+  ):
+    lists = None
+    if forest.num_edges < _FEW_EDGES * size:
+      continue  # too small for a whole list
+    lists = listed(forest)
+    count = len(lists.score)
+    if count == size and lists.score[0] - lists.score[-1] <= margin:
+      break
+  assert forest is not None  # there is at least an empty one
+  lists = lists or listed(forest)
+  return TranslationList(
+    text=tuple(
+      " ".join(words[word] for word in lists.words[item])
+      for item in range(len(lists.score))
+    ),
+    score=lists.score,
+    values=_values(found, parts, forest.edges, lists.edges),
+    names=(*found.names, *parts.names),
+  )
 
 
 def _strings(ids: Ragged, forest: Forest) -> EdgeStrings:
@@ -164,6 +185,46 @@ def _strings(ids: Ragged, forest: Forest) -> EdgeStrings:
   return EdgeStrings(row=row.astype(np.int32), symbols=rows)
 
 
+def _values(
+  found: PhraseLattice, parts: ArcParts, added, derivations: Ragged
+) -> np.ndarray:
+  """Sums of feature values over each derivation, `[D, F]`.
+
+  Args:
+    found: the lattice.
+    parts: of its arcs.
+    added: what each forest edge adds, see `lattice_forest.EdgeParts`.
+    derivations: forest edges of each, D rows.
+  """
+  width = len(found.names) + len(parts.names)
+  if not len(derivations):
+    return np.zeros((0, width))
+  owner = np.repeat(np.arange(len(derivations)), derivations.lengths)
+  flat = derivations.flat
+  # Of paths: their edges, and where they end.
+  on_path = added.edge[flat] >= 0
+  path = added.edge[flat[on_path]]
+  first = np.searchsorted(owner[on_path], np.arange(len(derivations)))
+  last = np.maximum.reduceat(found.lattice.end[path], first)
+  paths = np.add.reduceat(found.features[path], first, dtype=np.float64)
+  # Of arcs, of which the same occur in many derivations.
+  linking = added.child[flat] >= 0
+  child, head = added.child[flat[linking]], added.head[flat[linking]]
+  size = len(found.lattice) + 1
+  arcs, which = np.unique(
+    child.astype(np.int64) * size + np.maximum(head, -1) + 1,
+    return_inverse=True,
+  )
+  column = {name: place for place, name in enumerate(parts.names)}
+  table = np.zeros((len(arcs), len(parts.names)))
+  for row, (one, other) in enumerate(zip(*divmod(arcs, size), strict=True)):
+    for name, value in _arc_values(parts, int(one), int(other) - 1).items():
+      table[row, column[name]] = value
+  first = np.searchsorted(owner[linking], np.arange(len(derivations)))
+  trees = np.add.reduceat(table[which.reshape(-1)], first)
+  return np.concatenate([paths + found.final_features[last], trees], axis=1)
+
+
 def _arc_values(parts: ArcParts, child: int, head: int) -> dict[str, float]:
   """Feature values of an arc; the head is negative for the root."""
   if head < 0:
@@ -172,20 +233,3 @@ def _arc_values(parts: ArcParts, child: int, head: int) -> dict[str, float]:
   rightward = bool(lattice.start[child] >= lattice.end[head])
   left, right = (head, child) if rightward else (child, head)
   return configurations.values(parts, left, right, rightward=rightward)
-
-
-def _features(found, added, edges, arc_values) -> dict[str, float]:
-  """Sums of feature values over a derivation."""
-  sums: collections.defaultdict[str, float] = collections.defaultdict(float)
-  lattice = found.lattice
-  path = added.edge[edges]
-  path = path[path >= 0]
-  last = lattice.end[path[np.argmax(lattice.end[path])]]
-  values = found.features[path].sum(0) + found.final_features[last]
-  sums.update(zip(found.names, values.tolist(), strict=True))
-  for edge in edges.tolist():
-    child, head = int(added.child[edge]), int(added.head[edge])
-    if child >= 0:
-      for name, value in arc_values(child, head).items():
-        sums[name] += value
-  return {name: value for name, value in sums.items() if value}

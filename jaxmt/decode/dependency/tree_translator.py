@@ -33,7 +33,7 @@ from jaxmt.decode.dependency import (
 )
 from jaxmt.decode.dependency.configurations import ArcParts, SourceTree
 from jaxmt.decode.dependency.phrase_lattices import PhraseLattice
-from jaxmt.decode.dependency.phrase_trees import Candidate, PhraseTree
+from jaxmt.decode.dependency.phrase_trees import PhraseTree, TranslationList
 from jaxmt.decode.dependency.probabilities import Dependencies
 from jaxmt.decode.model import Model
 from jaxmt.features import sparse
@@ -189,14 +189,15 @@ def lists(
   *,
   size: int,
   threads: int = 0,
-) -> Iterator[list[Candidate]]:
-  """Yields the k-best list of each of some sentences; see `translations`."""
+) -> Iterator[TranslationList | None]:
+  """Yields the k-best list of each of some sentences; see `translations`.
+
+  A list is None where there is no translation.
+  """
 
   def work(row):
     prepared = prepare(task, row)
-    if prepared is None:
-      return []
-    return phrase_trees.kbest(*prepared, weights, size=size)
+    return prepared and phrase_trees.kbest(*prepared, weights, size=size)
 
   return _mapped(work, rows, threads)
 
@@ -220,12 +221,15 @@ def make_decode(
     sentence, lines, rows = [], [], [np.zeros((0, len(names)))]
     trees = lists(task, weights, numbers.tolist(), size=size, threads=threads)
     for place, entries in enumerate(trees):
+      if entries is None:
+        continue
       values = np.zeros((len(entries), len(names)))
-      for row, entry in enumerate(entries):
-        for name, value in entry.features.items():
-          values[row, column[name]] = value
+      # Features that no sentence has are in the list, but not in the task.
+      kept = [name in column for name in entries.names]
+      of = [column[name] for name in entries.names if name in column]
+      values[:, of] = entries.values[:, kept]
       sentence += [place] * len(entries)
-      lines += [entry.text for entry in entries]
+      lines += entries.text
       rows.append(values)
     if not lines:
       return candidate_lists.from_rows(

@@ -76,16 +76,15 @@ def test_lists_are_those_of_enumeration(decoded):
       text = " ".join(one.text[edge] for edge in path if one.text[edge])
       wanted[text] = max(score, wanted.get(text, -np.inf))
     found = phrase_trees.kbest(one, parts, weights, size=len(wanted) + 3)
-    assert {c.text: c.score for c in found} == pytest.approx(wanted, abs=1e-3)
-    assert [c.score for c in found] == sorted(
-      (c.score for c in found), reverse=True
-    )
-    for candidate in found:
-      total = sum(weights[k] * v for k, v in candidate.features.items())
-      assert total == pytest.approx(candidate.score, abs=1e-3)
+    scores = dict(zip(found.text, found.score.tolist(), strict=True))
+    assert len(scores) == len(found)
+    assert scores == pytest.approx(wanted, abs=1e-3)
+    assert found.score.tolist() == sorted(found.score, reverse=True)
+    totals = found.values @ [weights.get(name, 0.0) for name in found.names]
+    np.testing.assert_allclose(totals, found.score, atol=1e-3)
     best = phrase_trees.best(one, parts, weights)
-    assert best.score == pytest.approx(found[0].score, abs=1e-3)
-    assert best.text == found[0].text
+    assert best.score == pytest.approx(found.score[0], abs=1e-3)
+    assert best.text == found.text[0]
 
 
 def test_limits_may_leave_no_tree(decoded):
