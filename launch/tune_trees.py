@@ -43,6 +43,9 @@ _ROUNDS = flags.DEFINE_integer("rounds", 10, "optimisations")
 _PATIENCE = flags.DEFINE_integer(
   "patience", 0, "stop after N rounds without a better score; 0: never"
 )
+_HELD_OUT = flags.DEFINE_integer(
+  "held_out", 0, "every N-th sentence only judges the weights; 0: all do both"
+)
 _SEED = flags.DEFINE_integer(
   "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
 )
@@ -110,7 +113,10 @@ def _setting(method) -> tuning_run.TuningSetting:
     method=method,
     start=tree_translator.start_weights(task, given),
     loop=loop.LoopConfig(
-      metric=_METRIC.value, rounds=_ROUNDS.value, patience=_PATIENCE.value
+      metric=_METRIC.value,
+      rounds=_ROUNDS.value,
+      patience=_PATIENCE.value,
+      held_out=_HELD_OUT.value,
     ),
     seeds=(_SEED.value,),
   )
@@ -129,7 +135,7 @@ def _about() -> dict:
       path = f"{path}/manifest.json"
     inputs += [path] if path else []
   settings = (
-    *(_METHOD, _OPTIONS, _METRIC, _NBEST, _ROUNDS, _PATIENCE, _SEED),
+    *(_METHOD, _OPTIONS, _METRIC, _NBEST, _ROUNDS, _PATIENCE, _HELD_OUT, _SEED),
     *(tree_flags.DIALECT, tree_flags.DISTORTION, tree_flags.BEAM),
     *(tree_flags.EDGES, tree_flags.SOURCE_LIMIT, tree_flags.TARGET_LIMIT),
     *(tree_flags.GROUPS, tree_flags.UNIT),

@@ -51,6 +51,8 @@ class LoopConfig:
     batch_passes: of an online learner over a batch.
     min_change: stop when no weight moves by more, relative to the largest.
     patience: stop after N rounds without a better score; 0: never.
+    held_out: N: every N-th sentence is not learnt from, and weights are judged
+      on these alone; 0: they are judged on all sentences, and learnt from all.
   """
 
   metric: str = "bleu"
@@ -60,6 +62,7 @@ class LoopConfig:
   batch_passes: int = 1
   min_change: float = 1e-6
   patience: int = 0
+  held_out: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -145,9 +148,10 @@ def run(
 
   Raises:
     InputError: if stages are to be learned from online, or by another metric
-      than BLEU.
+      than BLEU; or if sentences are held out of stages or forests.
   """
   check_stages(config, stages is not None)
+  check_held_out(config, method, stages is not None)
   method = methods.exploring(method)
   kind = find_metric(config.metric)
   setting = _Setting(
@@ -210,17 +214,37 @@ class _Setting:
   seed: int
   stages: Stages | None = None
 
+  @property
+  def judges(self) -> np.ndarray:
+    """The sentences that weights are judged on, rising."""
+    numbers = np.arange(len(self.references))
+    every = self.config.held_out
+    return numbers[numbers % every == every - 1] if every else numbers
+
+  @property
+  def learnt_from(self) -> np.ndarray:
+    """The sentences that weights are learnt from, rising."""
+    numbers = np.arange(len(self.references))
+    return (
+      np.setdiff1d(numbers, self.judges) if self.config.held_out else numbers
+    )
+
   def judged(self, lists: CandidateLists) -> tuple[dict[str, Any], float]:
-    """Scores the first candidate of each sentence: `(record, score)`."""
-    size = len(self.references)
+    """Scores the first candidate of each judging sentence: `(record, score)`.
+
+    Those of stages are not among them.
+    """
+    judges = self.judges
     sentence, first = np.unique(lists.sentence, return_index=True)
-    first = first[sentence < size]  # not those of stages
-    empty = np.setdiff1d(np.arange(size), sentence)  # sentences without any
+    first = first[np.isin(sentence, judges)]
+    empty = np.setdiff1d(judges, sentence)  # sentences without any
     total = lists.statistics[self.config.metric][first].sum(0, dtype=np.float64)
     total += self.measure([""] * len(empty), empty).sum(0, dtype=np.float64)
     value = float(self.kind.corpus_score(total))
     words = sum(len(lists.lines[row].split()) for row in first.tolist())
-    expected = sum(len((refs[0] or "").split()) for refs in self.references)
+    expected = sum(
+      len((self.references[row][0] or "").split()) for row in judges.tolist()
+    )
     record: dict[str, Any] = {"score": value}
     record["length_ratio"] = words / max(1, expected)
     return record, value if self.kind.higher_is_better else -value
@@ -262,6 +286,15 @@ def check_stages(config: LoopConfig, staged: bool) -> None:
     )
 
 
+def check_held_out(config: LoopConfig, method: Method, staged: bool) -> None:
+  """Raises InputError if sentences cannot be held out."""
+  if config.held_out == 1 or config.held_out < 0:
+    raise InputError("held_out must be 0 or at least 2")
+  on_forests = methods.forest_density(method) is not None
+  if config.held_out and (staged or on_forests):
+    raise InputError("held_out is for lists of whole sentences")
+
+
 def _one_round(setting: _Setting, state: LoopState) -> LoopState:
   """Decodes, judges the weights, merges, and optimises."""
   config = setting.config
@@ -274,6 +307,9 @@ def _one_round(setting: _Setting, state: LoopState) -> LoopState:
   improved = score > best_score
   if improved:
     best_weights, best_score = dict(state.weights), score
+  if config.held_out:
+    learnt = np.isin(lists.sentence, setting.learnt_from)
+    lists = candidate_lists.take(lists, np.flatnonzero(learnt))
   # Merge the candidates with those of earlier rounds.
   pool, known = _pooled(state.candidates, lists, config)
   record |= {"round": state.round, "pool": len(pool), "new": len(pool) - known}
@@ -365,7 +401,7 @@ def _online(setting, state) -> LearnerMemory:
   """Goes through all sentences once, in batches; what is known then."""
   config = setting.config
   rng = np.random.default_rng(_round_seed(setting.seed, state.round))
-  order = rng.permutation(len(setting.references))
+  order = rng.permutation(setting.learnt_from)
   memory = state.memory or LearnerMemory(weights=dict(state.weights))
   for part, low in enumerate(range(0, len(order), config.batch_size)):
     batch = np.sort(order[low : low + config.batch_size])

@@ -128,6 +128,52 @@ def test_an_interrupted_run_goes_on(world):
     assert rest.history == whole.history
 
 
+@pytest.mark.parametrize("changes", [{}, {"batch_size": 4}])
+def test_held_out_sentences_judge_and_teach_nothing(world, changes):
+  made, refs = world
+  held = [row for row in range(30) if row % 3 == 2]
+  config = loop.LoopConfig(rounds=3, held_out=3, **changes)
+  run = lambda refs: loop.run(
+    decoder(made), refs, quick("kbmira"), loop.begin(START), config, 1
+  )
+  state = run(refs)
+  # Other references of these sentences: same steps, other scores.
+  others = [
+    [" ".join(reversed(line.split())) for line in rows] if row in held else rows
+    for row, rows in enumerate(refs)
+  ]
+  changed = run(others)
+  weights = lambda state: [record["weights"] for record in state.history]
+  scores = lambda state: [record["score"] for record in state.history]
+  assert weights(state) == weights(changed)
+  assert scores(state) != scores(changed)
+  # The score is theirs alone.
+  whole = loop.LoopConfig(rounds=0)
+  part = [refs[row] for row in held]
+  alone = lambda weights, numbers: decoder(made)(
+    weights, np.array(held)[numbers]
+  )
+  judged = loop.run(
+    alone, part, quick("kbmira"), loop.begin(state.best_weights), whole, 1
+  )
+  assert judged.best_score == pytest.approx(state.best_score)
+
+
+def test_who_can_be_held_out(world):
+  made, refs = world
+  for name, held_out in (("mert", 1), ("forest-mert", 2)):
+    method = methods.find(name)
+    with pytest.raises(InputError, match="held_out"):
+      loop.run(
+        decoder(made),
+        refs,
+        method,
+        loop.begin(START),
+        loop.LoopConfig(held_out=held_out),
+        1,
+      )
+
+
 def test_best_of_all_rounds():
   history = [{"score": value} for value in (0.4, 0.0, 0.7)]
   assert loop.best_of(history, "wer") == 0.0

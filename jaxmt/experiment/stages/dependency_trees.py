@@ -35,6 +35,7 @@ from jaxmt.experiment.stages.tree_parsing import (
 from jaxmt.grammar import dependency_table
 from jaxmt.runtime.checkpoint import Store
 from jaxmt.text import word_clusters
+from jaxmt.tune import loop
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,8 @@ class TreesConfig:
     options: settings of the method, "name=value" each.
     rounds: optimisations.
     nbest: candidates of a list.
+    held_out: N: every N-th tuning sentence judges the weights that are learnt
+      from the others; 0: all do both.
     pictures: test sentences whose trees the report draws.
   """
 
@@ -67,6 +70,7 @@ class TreesConfig:
   options: tuple[str, ...] = ()
   rounds: int = 10
   nbest: int = 150
+  held_out: int = 0
   pictures: int = 20
 
   @property
@@ -88,7 +92,8 @@ def check(config: TreesConfig) -> None:
   for name in ("rounds", "nbest", "length"):
     if getattr(config, name) < (name != "rounds"):
       raise ValueError(f"{name} is too small")
-  tune_stage.make_method(config.method, config.options, metric="bleu")
+  method = tune_stage.make_method(config.method, config.options, metric="bleu")
+  loop.check_held_out(loop.LoopConfig(held_out=config.held_out), method, False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,6 +207,7 @@ def tune(
     rounds=trees.rounds,
     metric=config.metric,
     nbest=trees.nbest,
+    held_out=trees.held_out,
   )
   return tune_stage.learn_weights(
     tree_translator.make_decode(

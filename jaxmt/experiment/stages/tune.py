@@ -44,6 +44,7 @@ class TuneStageConfig:
     rounds: optimisations; there is one decoding more.
     patience: stop after this many rounds without a better score; 0: never.
     min_change: stop when no weight moves by more, relative to the largest.
+    held_out: N: every N-th tuning sentence only judges, see `loop.LoopConfig`.
     nbest: candidates per sentence and round.
     batch_size: 0 decodes all, then optimises; otherwise online learning on
       random batches of this size.
@@ -70,6 +71,7 @@ class TuneStageConfig:
   rounds: int = 6
   patience: int = 0
   min_change: float = 1e-6
+  held_out: int = 0
   nbest: int = 100
   batch_size: int = 0
   batch_passes: int = 1
@@ -122,6 +124,7 @@ def check(config: TuneStageConfig) -> None:
     raise InputError(f"config key 'tune': {error}") from error
   mixed(method, config.mixing, metric=config.metric)
   loop.check_stages(loop_config(config), config.stages > 0)
+  loop.check_held_out(loop_config(config), method, config.stages > 0)
   for name, least in (
     *(("rounds", 0), ("nbest", 1), ("batch_passes", 1), ("stages", 0)),
   ):
@@ -177,6 +180,7 @@ def loop_config(settings: TuneStageConfig) -> loop.LoopConfig:
     batch_passes=settings.batch_passes,
     min_change=settings.min_change,
     patience=settings.patience,
+    held_out=settings.held_out,
   )
 
 
