@@ -125,13 +125,22 @@ def _joint_with(p, left, right, i, j, k):
 
 
 @njit
-def _change(p, left, right, i, j, k):
-  """How much of the loss of merging i and j comes from k."""
-  return (
-    _with(p, left, right, i, k)
-    + _with(p, left, right, j, k)
-    - _joint_with(p, left, right, i, j, k)
-  )
+def _change(p, left, right, pairs, i, j, k):
+  """How much of the loss of merging i and j comes from k.
+
+  0 if k has no bigram with either, as is so for most words that join.
+  """
+  if p[i, k] + p[j, k] == 0.0 and p[k, i] + p[k, j] == 0.0:
+    return 0.0
+  return pairs[i, k] + pairs[j, k] - _joint_with(p, left, right, i, j, k)
+
+
+@njit
+def _refresh(p, left, right, pairs, k):
+  """Sets what all pairs with a cluster add, after its bigrams changed."""
+  for i in range(len(p)):
+    if i != k:
+      pairs[i, k] = pairs[k, i] = _with(p, left, right, i, k)
 
 
 @njit
@@ -144,32 +153,33 @@ def _own_loss(p, left, right, i, j):
 
 
 @njit
-def _enter(p, left, right, alive, loss, new):
+def _enter(p, left, right, pairs, alive, loss, new):
   """Adds a cluster to the losses of all pairs."""
   size = len(p)
+  _refresh(p, left, right, pairs, new)
   for i in range(size):
     if not alive[i] or i == new:
       continue
     for j in range(i + 1, size):
       if alive[j] and j != new:
-        loss[i, j] += _change(p, left, right, i, j, new)
+        loss[i, j] += _change(p, left, right, pairs, i, j, new)
     total = _own_loss(p, left, right, i, new)
     for k in range(size):
       if alive[k] and k != i and k != new:
-        total += _change(p, left, right, i, new, k)
+        total += _change(p, left, right, pairs, i, new, k)
     loss[min(i, new), max(i, new)] = total
   alive[new] = True
 
 
 @njit
-def _leave(p, left, right, alive, loss, old):
+def _leave(p, left, right, pairs, alive, loss, old):
   """Takes a cluster out of the losses of all pairs."""
   alive[old] = False
   for i in range(len(p)):
     if alive[i]:
       for j in range(i + 1, len(p)):
         if alive[j]:
-          loss[i, j] -= _change(p, left, right, i, j, old)
+          loss[i, j] -= _change(p, left, right, pairs, i, j, old)
 
 
 @njit
@@ -184,10 +194,10 @@ def _best_pair(loss, alive):
 
 
 @njit
-def _unite(p, left, right, alive, loss, one, other):
+def _unite(p, left, right, pairs, alive, loss, one, other):
   """Merges two clusters into the first."""
-  _leave(p, left, right, alive, loss, one)
-  _leave(p, left, right, alive, loss, other)
+  _leave(p, left, right, pairs, alive, loss, one)
+  _leave(p, left, right, pairs, alive, loss, other)
   for k in range(len(p)):
     p[one, k] += p[other, k]
     p[other, k] = 0.0
@@ -197,7 +207,8 @@ def _unite(p, left, right, alive, loss, one, other):
   left[one] += left[other]
   right[one] += right[other]
   left[other], right[other] = 0.0, 0.0
-  _enter(p, left, right, alive, loss, one)
+  _refresh(p, left, right, pairs, other)
+  _enter(p, left, right, pairs, alive, loss, one)
 
 
 @njit
@@ -209,6 +220,7 @@ def _merge(offsets, first, second, share, word_left, word_right, clusters):
   left, right = np.zeros(size), np.zeros(size)
   alive = np.zeros(size, np.bool_)
   loss = np.zeros((size, size))
+  pairs = np.zeros((size, size))  # what each pair adds to the information
   slot = np.full(words, -1, np.int32)  # cluster a word joined with
   # A slot's words change slots together: the slots form chains by merger.
   union = np.arange(words)  # word that stands for the word's cluster
@@ -230,11 +242,11 @@ def _merge(offsets, first, second, share, word_left, word_right, clusters):
         b = union[b]
       p[slot[a], slot[b]] += share[item]
     left[new], right[new] = word_left[word], word_right[word]
-    _enter(p, left, right, alive, loss, new)
+    _enter(p, left, right, pairs, alive, loss, new)
     if word >= clusters:
       one, other = _best_pair(loss, alive)
       union[owner[other]] = owner[one]
-      _unite(p, left, right, alive, loss, one, other)
+      _unite(p, left, right, pairs, alive, loss, one, other)
   information = 0.0
   for a in range(size):
     for b in range(size):
@@ -256,7 +268,7 @@ def _merge(offsets, first, second, share, word_left, word_right, clusters):
   for step in range(count - 1):
     one, other = _best_pair(loss, alive)
     merged[step, 0], merged[step, 1] = number[one], number[other]
-    _unite(p, left, right, alive, loss, one, other)
+    _unite(p, left, right, pairs, alive, loss, one, other)
   return cluster, merged, information
 
 
