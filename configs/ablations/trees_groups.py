@@ -29,6 +29,7 @@ LAYOUT = {
   "kind": "rows",
   "headings": ["features of trees"],
   "gain": True,
+  "measures": {"changed %": "test_changed"},
   "rows": [
     ["phrase-based", "none", "primary"],
     *([name, name, "phrase-dependency"] for name in _GROUPS),

@@ -26,6 +26,7 @@ LAYOUT = {
   "kind": "rows",
   "headings": ["limits"],
   "gain": True,
+  "measures": {"changed %": "test_changed", "seconds": "decode_seconds"},
   "rows": [
     ["phrase-based", "10-15", "primary"],
     *([name, name, "phrase-dependency"] for name in ABLATIONS),

@@ -32,6 +32,7 @@ LAYOUT = {
   "kind": "rows",
   "headings": ["source and target parser"],
   "gain": True,
+  "measures": {"changed %": "test_changed"},
   "rows": [
     ["phrase-based", "supervised-supervised", "primary"],
     *([name, name, "phrase-dependency"] for name in _PARSERS),

@@ -131,7 +131,27 @@ def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
     for name, values in _lengths(outcome, part).items():
       if name in measures:
         measures[name] |= values
+  for name, share in _changes(outcome).items():
+    if name in measures:
+      measures[name]["test_changed"] = share
   return measures
+
+
+def _changes(outcome: Outcome) -> dict[str, float]:
+  """The percentage of test translations unlike the baseline's, by system."""
+  lines = {
+    name: artefact.value.hypothesis("test")
+    for name, artefact in outcome.translations.items()
+  }
+  baseline, *others = lines
+  share = lambda name: np.mean(
+    [
+      one != other
+      for one, other in zip(lines[name], lines[baseline], strict=True)
+    ]
+    or [0]
+  )
+  return {name: round(100 * float(share(name)), 2) for name in others}
 
 
 def _lengths(outcome: Outcome, part: str) -> dict[str, dict[str, float]]:

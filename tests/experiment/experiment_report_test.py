@@ -33,3 +33,17 @@ def test_scores_fall_into_precision_and_length():
     )
     # Nothing was written for the tuning part.
     assert measures["tune_length_ratio"] == 0
+
+
+def test_share_of_changed_translations():
+  outcome = tiny_report.outcome()
+  found = experiment_report.results(outcome)["measures"]
+  first, *others = outcome.translations
+  lines = lambda name: outcome.translations[name].value.test_hypothesis
+  assert others and "test_changed" not in found[first]
+  for name in set(others) & set(found):
+    changed = sum(
+      a != b for a, b in zip(lines(first), lines(name), strict=True)
+    )
+    assert found[name]["test_changed"] == 100 * changed / len(lines(first))
+  assert len({tuple(lines(name)) for name in outcome.translations}) > 1
