@@ -38,6 +38,7 @@ from jaxmt.align import (
 )
 from jaxmt.align.itg import itg_model as itg_model
 from jaxmt.align.itg import pruning, word_pieces
+from jaxmt.align.neural import neural_hmm
 from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
 from jaxmt.models import vector_files
@@ -91,6 +92,16 @@ _EPOCHS = flags.DEFINE_integer(
 )
 _WINDOW = flags.DEFINE_integer(
   "window", 5, "words on either side that the neural aligner sees"
+)
+_OBJECTIVE = flags.DEFINE_enum(
+  "objective",
+  "hinge",
+  neural_hmm.OBJECTIVES,
+  "of the neural aligner's network: the paper's local hinge, or the likelihood"
+  " of the teacher's links",
+)
+_START = flags.DEFINE_float(
+  "start", 0.1, "the neural aligner's embeddings begin in plus or minus this"
 )
 _HIDDEN = flags.DEFINE_list(
   "hidden", ["120", "10"], "units of the neural aligner's hidden layers"
@@ -384,6 +395,8 @@ def _neural_links(source_lines: list[str], target_lines: list[str]) -> Ragged:
   try:
     config = NeuralConfig(
       window=_WINDOW.value,
+      objective=_OBJECTIVE.value,
+      start=_START.value,
       hidden=tuple(int(units) for units in _HIDDEN.value),
       embedding_epochs=_EMBEDDING_EPOCHS.value,
       fine_tune=_FINE_TUNE.value,

@@ -6,17 +6,26 @@ r"""Alignment quality of all aligners on hand-aligned pairs, as a table.
 Trains the simpler aligners on the bitext with the hand-aligned pairs of both
 prefixes (PREFIX.SRC, PREFIX.en, PREFIX.align; their links are not looked at),
 the others on the links of --train_gold, and scores the pairs of --test_gold. A
-system is the name of a simpler aligner, with the way to combine its directions
-if it is not --symmetrize (hmm:intersect), "neural", or KIND[:METHOD[:PRUNER]]
-of ITG, such as hp, hp:mert, w:softmax:tic-tac-toe; "+" after it takes all links
-whose posterior is above what is best on --train_gold, "*3" before that runs up
-to three rounds of EMD.
+system is
+
+  NAME[:HOW]: a simpler aligner; HOW its directions are combined, if not as
+    --symmetrize says (hmm:intersect);
+  KIND[:METHOD[:PRUNER]][*N][+]: ITG, such as hp, hp:mert,
+    w:softmax:tic-tac-toe; "*N" is for up to N rounds of EMD, "+" for all links
+    whose posterior is above what is best on --train_gold;
+  neural[:SETTING=VALUE...]: teacher=SYSTEM (hmm if not given), vectors=1 for
+    --source_vectors and --target_vectors, objective=hinge or softmax, and
+    numbers for epochs, start, window, size, embedding_epochs, fine_tune (0 or
+    1), vocabulary and jump_pairs.
+
 --swap also learns on the links of --test_gold and scores the pairs of
 --train_gold, and gives the scores of both parts together, as those of aligners
 that learn from no links are.
 --pruning_beams=10,20 adds a second table: the pruning error rate of each pruner
 and the upper bound of F that it leaves word pairs (W) and rules (HP), on
 --test_gold with these numbers of target spans for each source span.
+--frequencies=1,10,100 adds a table of precision and recall by how often the
+rarer word of a link occurs in the text.
 --links=DIR keeps the links of the scored pairs for `launch/align.py
 --evaluate`, and of the bitext for the systems of --bitext_links (without
 --swap), for `configs/ablations/alignment_links.py`.
@@ -28,6 +37,7 @@ import dataclasses
 import json
 import os
 import time
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -37,6 +47,8 @@ from jaxmt.align.itg import evidence as evidence_lib
 from jaxmt.align.itg import itg_model, pruning, word_pieces
 from jaxmt.align.neural.neural_hmm import NeuralConfig
 from jaxmt.errors import InputError
+from jaxmt.metrics import link_accuracy
+from jaxmt.models import fitting, vector_files
 from jaxmt.models.fitting import FitOptions
 from jaxmt.report import text_tables
 from jaxmt.runtime import parallel, progress
@@ -72,9 +84,26 @@ _BEAM = flags.DEFINE_integer("beam", 10, "target spans for each source span")
 _PRUNING = flags.DEFINE_list(
   "pruning_beams", [], "beams of a table of all pruners, see above"
 )
-_EPOCHS = flags.DEFINE_integer("epochs", 5, "of the neural aligner's network")
+_SOURCE_VECTORS = flags.DEFINE_string(
+  "source_vectors", "", "of neural systems with vectors=1"
+)
+_TARGET_VECTORS = flags.DEFINE_string("target_vectors", "", "likewise")
+_FREQUENCIES = flags.DEFINE_list(
+  "frequencies", [], "bounds of classes of frequency, see above"
+)
 _SEED = flags.DEFINE_integer("seed", 0, "of random starts")
 _JSON = flags.DEFINE_bool("json", False, "print the rows as JSON")
+# What "neural:NAME=VALUE" may set of a `NeuralConfig`, but for its epochs.
+_NEURAL = {
+  "objective": str,
+  "start": float,
+  "window": int,
+  "size": int,
+  "embedding_epochs": int,
+  "fine_tune": int,
+  "vocabulary": int,
+  "jump_pairs": int,
+}
 
 
 def main(argv: list[str]) -> None:
@@ -92,6 +121,10 @@ def main(argv: list[str]) -> None:
     raise InputError("--bitext_links needs --links, and not --swap")
   if any(not beam.isdigit() or int(beam) < 1 for beam in _PRUNING.value):
     raise InputError(f"--pruning_beams: '{','.join(_PRUNING.value)}'")
+  if any(not bound.isdigit() for bound in _FREQUENCIES.value):
+    raise InputError(f"--frequencies: '{','.join(_FREQUENCIES.value)}'")
+  if _LINKS.value:
+    files.make_folder(_LINKS.value)
   beams = [int(beam) for beam in _PRUNING.value]
   entries = []
   if _DICTIONARY.value:
@@ -117,22 +150,29 @@ def main(argv: list[str]) -> None:
     lines=np.arange(len(test.source)), sure=test.sure, possible=test.possible
   )
   own = np.arange(len(test.source), len(test.source) + len(lines[0]))
-  rows, trained = [], {}
+  rows, rare, trained = [], [], {}
   for name in _SYSTEMS.value:
-    rows.append(_row(name, text, learnt, gold, own, trained))
-    progress.say(json.dumps(rows[-1]))
-  print(json.dumps(rows) if _JSON.value else text_tables.text(rows))
+    row, classes = _row(name, text, learnt, gold, own, trained)
+    rows.append(row)
+    rare += classes
+    progress.say(json.dumps(row))
+  tables = [rows]
+  if rare:
+    tables.append(rare)
   if beams:
-    pruned = _pruning_rows(text, learnt, gold, beams)
-    print(json.dumps(pruned) if _JSON.value else text_tables.text(pruned))
+    tables.append(_pruning_rows(text, learnt, gold, beams))
+  for table in tables:
+    print(json.dumps(table) if _JSON.value else text_tables.text(table))
 
 
-def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
-  """Scores one system and keeps its links."""
+def _row(
+  name: str, text, learnt, gold, bitext_lines, trained
+) -> tuple[dict, list[dict]]:
+  """Scores one system and keeps its links; its rows by frequency, too."""
   start = time.process_time()
   lines = gold.lines
   keep = name in _BITEXT_LINKS.value
-  wanted = np.append(lines, bitext_lines) if keep else lines
+  wanted = np.arange(len(text.source)) if keep else lines
   linked, more = _links(name, text, learnt, gold, wanted, trained)
   links, sure, possible = ragged.select(linked, lines), gold.sure, gold.possible
   if _SWAP.value and not _is_unsupervised(name):
@@ -142,6 +182,7 @@ def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
     more = {key: [value, others[key]] for key, value in more.items()}
   else:
     turned = linked
+  scored = lines if not _SWAP.value else np.append(gold.lines, text.gold.lines)
   if _SWAP.value:
     join = lambda one, two: ragged.concatenate([one, two])
     links = join(links, ragged.select(turned, text.gold.lines))
@@ -157,13 +198,33 @@ def _row(name: str, text, learnt, gold, bitext_lines, trained) -> dict:
         links_lib.format_links(ragged.select(linked, bitext_lines)),
       )
   scores = {key: found[key] for key in ("precision", "recall", "f1", "aer")}
-  return {
+  row = {
     "system": name,
     **scores,
     "aer_margin": found["aer_margin"],
     **more,
     "cpu_s": round(time.process_time() - start, 1),
   }
+  classes = _classes(text, scored, links, sure, possible)
+  return row, [{"system": name, **one} for one in classes]
+
+
+def _classes(text, lines, predicted, sure, possible) -> list[dict]:
+  """Precision and recall by how often the rarer word of a link occurs."""
+  if not _FREQUENCIES.value:
+    return []
+  frequencies = []
+  for side in (text.source, text.target):
+    counts = np.bincount(side.flat)
+    rows = ragged.select(side, lines)
+    frequencies.append(dataclasses.replace(rows, flat=counts[rows.flat]))
+  return link_accuracy.by_frequency(
+    predicted,
+    sure,
+    possible,
+    (frequencies[0], frequencies[1]),
+    sorted(map(int, _FREQUENCIES.value)),
+  )
 
 
 def _pruning_rows(text, learnt, gold, beams) -> list[dict]:
@@ -200,13 +261,38 @@ def _pruning_rows(text, learnt, gold, beams) -> list[dict]:
 
 def _is_unsupervised(name: str) -> bool:
   """Whether a system learns from no hand-aligned pairs."""
-  return name == "neural" or name.partition(":")[0] in named_aligners.names()
+  if _is_neural(name):
+    return _is_unsupervised(_neural_options(name)["teacher"])
+  return name.partition(":")[0] in named_aligners.names()
+
+
+def _is_neural(name: str) -> bool:
+  return name.partition(":")[0] == "neural"
+
+
+def _neural_options(name: str) -> dict[str, str]:
+  """Reads neural[:NAME=VALUE...]."""
+  options = {"teacher": "hmm", "vectors": "0", "epochs": "5"}
+  for part in filter(None, name.split(":")[1:]):
+    key, _, value = part.partition("=")
+    if key not in (*options, *_NEURAL):
+      raise InputError(f"--systems: '{name}': no setting '{key}'")
+    options[key] = value
+  return options
 
 
 def _check(name: str) -> None:
   """Refuses a system that does not exist."""
   method = name.partition(":")[2]
-  if name == "neural":
+  if _is_neural(name):
+    options = _neural_options(name)
+    _check(options["teacher"])
+    _neural_config(options)
+    if options["vectors"] != "0":
+      program.required(
+        source_vectors=_SOURCE_VECTORS.value,
+        target_vectors=_TARGET_VECTORS.value,
+      )
     return
   if not _is_unsupervised(name):
     _itg_config(name)
@@ -242,24 +328,14 @@ def _links(
     learnt: evidence.
     gold: what pruning errors are counted on.
     lines: which lines.
-    trained: ITG aligners by config and first hand-aligned line; grows.
+    trained: ITG aligners by config and first hand-aligned line, and links of
+      all lines; grows.
   """
   first, _, method = name.partition(":")
   if name == "hmm":
     return learnt.links, {}
-  if name == "neural":
-    config = NeuralConfig(
-      seed=_SEED.value,
-      fit=FitOptions(epochs=_EPOCHS.value, batch=512, rate=0.003),
-    )
-    return supervised_alignment.align_neural(
-      text.source,
-      text.target,
-      learnt.links,
-      config,
-      symmetrization=_METHOD.value,
-      report=progress.say,
-    ), {}
+  if _is_neural(name):
+    return _neural_links(name, text, learnt, gold, trained), {}
   if first in named_aligners.names():
     found = em.align(
       text.source, text.target, named_aligners.default_config(first)
@@ -272,19 +348,60 @@ def _links(
   return _itg_links(name, text, learnt, gold, lines, trained)
 
 
+def _neural_config(options: dict[str, str]) -> NeuralConfig:
+  """What to train, see `_neural_options`."""
+  try:
+    own: dict[str, Any] = {
+      key: read(options[key]) for key, read in _NEURAL.items() if key in options
+    }
+    fit = FitOptions(epochs=int(options["epochs"]), batch=512, rate=0.003)
+    fitting.check_options(fit)
+    return NeuralConfig(seed=_SEED.value, fit=fit, **own)
+  except ValueError as error:
+    raise InputError(f"--systems: {error}") from error
+
+
+def _neural_links(name: str, text, learnt, gold, trained) -> Ragged:
+  """Links of all lines by a neural aligner and its teacher."""
+  options = _neural_options(name)
+  every = np.arange(len(text.source))
+  taught, _ = _links(options["teacher"], text, learnt, gold, every, trained)
+  vectors = [None, None]
+  if options["vectors"] != "0":
+    vectors = [
+      supervised_alignment.vectors_of(words, vector_files.read(path))
+      for words, path in (
+        (text.source_words, _SOURCE_VECTORS.value),
+        (text.target_words, _TARGET_VECTORS.value),
+      )
+    ]
+  return supervised_alignment.align_neural(
+    text.source,
+    text.target,
+    taught,
+    _neural_config(options),
+    symmetrization=_METHOD.value,
+    vectors=(vectors[0], vectors[1]),
+    report=progress.say,
+  )
+
+
 def _itg_links(
   name: str, text, learnt, gold, lines, trained
 ) -> tuple[Ragged, dict]:
   """Links by an ITG aligner, and errors of its pruner."""
   config, rounds, decoder = _itg_config(name)
   options = {"seed": _SEED.value, "report": progress.say}
-  more: dict[str, float] = {}
+  more: dict[str, Any] = {}
   key = (config, int(text.gold.lines[0]))
+  every = len(lines) == len(text.source)
+  if every and (name, key) in trained:
+    return trained[name, key]
   if rounds:
     aligner, links, history = supervised_alignment.semi_supervised(
       learnt, text, config, rounds=rounds, decoder=decoder, **options
     )
-    more["rounds"] = len(history)
+    more["heldout_f1"] = [record["heldout_f1"] for record in history]
   else:
     if key not in trained:
       trained[key] = itg_training.train(
@@ -309,6 +426,8 @@ def _itg_links(
     "per": round(errors["per"], 4),
     "f_bound": round(errors["f_bound"], 4),
   }
+  if every:  # a student may ask again
+    trained[name, key] = links, more
   return links, more
 
 

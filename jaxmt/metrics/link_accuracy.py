@@ -11,6 +11,8 @@ links or forests, not from text, so `METRICS` are for tuners and intervals, not
 for `evaluate`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from jaxmt.metrics import base
@@ -201,6 +203,56 @@ def by_type(
       }
     )
   return rows
+
+
+def by_frequency(
+  predicted: Ragged,
+  sure: Ragged,
+  possible: Ragged,
+  frequencies: tuple[Ragged, Ragged],
+  bounds: Sequence[int],
+) -> list[dict[str, float | str]]:
+  """Returns precision and recall of links by how rare their words are.
+
+  A link belongs to the class of the rarer of its two words.
+
+  Args:
+    predicted: pairs (source, target), N rows.
+    sure: gold links, N rows.
+    possible: gold links that count as right, sure ones included, N rows.
+    frequencies: how often each source and each target word occurs in some
+      text, N rows each.
+    bounds: rising; class k has frequencies up to `bounds[k]`, a last class all
+      others.
+  """
+  classes = [
+    np.searchsorted(bounds, _rarer(links, frequencies))
+    for links in (predicted, sure)
+  ]
+  right = np.isin(link_keys(predicted), link_keys(possible))
+  reached = np.isin(link_keys(sure), link_keys(predicted))
+  names = [f"to {bound}" for bound in bounds] + [f"over {bounds[-1]}"]
+  return [
+    {
+      "words": name,
+      "predicted": int((classes[0] == number).sum()),
+      "precision": _share(right[classes[0] == number]),
+      "sure": int((classes[1] == number).sum()),
+      "recall": _share(reached[classes[1] == number]),
+    }
+    for number, name in enumerate(names)
+  ]
+
+
+def _rarer(links: Ragged, frequencies: tuple[Ragged, Ragged]) -> np.ndarray:
+  """Returns the frequency of the rarer word of each link, `[L]`."""
+  row = np.repeat(np.arange(len(links)), links.lengths)
+  flat = links.flat.reshape(-1, 2)
+  found = [
+    own.flat[own.offsets[row] + flat[:, side]]
+    for side, own in enumerate(frequencies)
+  ]
+  return np.minimum(*found)
 
 
 def unlinked(

@@ -38,17 +38,21 @@ class WindowNetwork(nn.Module):
     given_words: ids of the conditioning side.
     size: of embeddings.
     hidden: units of the hidden layers.
+    start: embeddings begin uniform in plus or minus this. While sums of the
+      first layer are inside plus or minus 1, the network is linear and sees no
+      pairs of words; so a small value makes it slow to learn.
   """
 
   generated_words: int
   given_words: int
   size: int
   hidden: tuple[int, ...]
+  start: float = 0.1
 
   def setup(self):
-    """Makes the layers; embeddings are uniform in plus or minus 0.1."""
+    """Makes the layers."""
     start = lambda key, shape, dtype: jax.random.uniform(
-      key, shape, dtype, -0.1, 0.1
+      key, shape, dtype, -self.start, self.start
     )
     self.generated_embedding = nn.Embed(
       self.generated_words, self.size, embedding_init=start

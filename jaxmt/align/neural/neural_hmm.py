@@ -7,7 +7,9 @@ training data. For each direction:
      side's text; else random;
   2. the network by a local hinge: the score of a link should be higher by 1
      than those of two wrong ones, with either word replaced by another of the
-     same sentence pair, or by NULL, that it is not linked to;
+     same sentence pair, or by NULL, that it is not linked to; or, with
+     `objective="softmax"`, by the likelihood of the teacher's links among all
+     words of the other side and NULL, see `objectives`;
   3. the 17 jump scores by a hinge of whole sentence pairs, max(0, 1 - s(gold) +
      s(best)), where the best path is not the gold one; with `fine_tune`, the
      network, too.
@@ -27,8 +29,9 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh
 
-from jaxmt.align.neural import network
+from jaxmt.align.neural import network, objectives, windowed_text
 from jaxmt.align.neural.network import WindowNetwork
+from jaxmt.align.neural.windowed_text import WindowedSide
 from jaxmt.errors import InputError
 from jaxmt.models import fitting, word_vectors
 from jaxmt.models.fitting import FitOptions
@@ -39,6 +42,9 @@ from jaxmt.text.ragged import Ragged, row_offsets
 _CELLS = 1 << 17  # of a batch of grids
 _PARTNERS = 4  # links of a word that negatives are checked against
 _JUMP_LENGTH = 32  # words of sentences that jumps are learnt from
+_GRID_LENGTH = 40  # words of a sentence that the softmax is learnt from
+_LINKS = 16  # links of a sentence pair, to make batches of similar size
+OBJECTIVES = ("hinge", "softmax")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,24 +53,29 @@ class NeuralConfig:
 
   Attributes:
     size: of embeddings.
+    start: random embeddings begin uniform in plus or minus this.
     window: words on either side of a word.
     hidden: units of the hidden layers.
     vocabulary: most frequent words of a side; others are unknown.
     embedding_epochs: of ranking windows before; 0 starts at random.
     jump_pairs: sentence pairs that jump scores are learnt from, at most.
     fine_tune: whether the network learns with the jump scores, too.
-    fit: of the network; its seed is `seed`.
+    objective: of the network, one of `OBJECTIVES`.
+    fit: of the network; its seed is `seed`. A batch is one of links; of the
+      softmax it has a 16th as many sentence pairs.
     jump_fit: of the jump scores; its seed is `seed`.
     seed: of all that is random.
   """
 
   size: int = 20
+  start: float = 0.1
   window: int = 5
   hidden: tuple[int, ...] = (120, 10)
   vocabulary: int = 100_000
   embedding_epochs: int = 0
   jump_pairs: int = 4000
   fine_tune: bool = False
+  objective: str = "hinge"
   fit: FitOptions = dataclasses.field(
     default_factory=lambda: FitOptions(epochs=5, batch=512, rate=0.003)
   )
@@ -79,74 +90,25 @@ class NeuralConfig:
     for name in ("size", "vocabulary", "jump_pairs"):
       if getattr(self, name) < 1:
         raise ValueError(f"{name} must be at least 1")
+    if not 0.0 < self.start < float("inf"):
+      raise ValueError("start must be finite and above 0")
     if self.window < 0:
       raise ValueError("window must not be negative")
+    if self.objective not in OBJECTIVES:
+      raise ValueError(
+        f"objective '{self.objective}' is none of {', '.join(OBJECTIVES)}"
+      )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WindowedSide:
-  """One side of a bitext as windows see it.
-
-  Ids: 0 is unknown, then words; the last three are the place before the first
-  word, that after the last, and NULL.
-
-  Attributes:
-    ids: all sentences, `window` places before and after each; then NULL as
-      often as a window is wide. int32.
-    starts: place of each sentence's first word, int64 `[N]`.
-    lengths: words, int64 `[N]`.
-    null: the place of NULL.
-    size: number of ids.
-    number: id of each word of the text's own numbering, int32 `[V]`.
-  """
-
-  ids: np.ndarray
-  starts: np.ndarray
-  lengths: np.ndarray
-  null: int
-  size: int
-  number: np.ndarray
-
-
-def make_side(text: Ragged, config: NeuralConfig) -> WindowedSide:
-  """Lays a side out for windows.
-
-  Args:
-    text: word ids, N rows.
-    config: vocabulary and window.
-  """
-  counts = np.bincount(text.flat, minlength=1)
-  frequent = np.argsort(-counts, kind="stable")[: config.vocabulary]
-  frequent = np.sort(frequent[counts[frequent] > 0])
-  number = np.zeros(len(counts), np.int32)
-  number[frequent] = np.arange(1, len(frequent) + 1)
-  before, after, null = np.arange(3) + len(frequent) + 1
-  w = config.window
-  starts = row_offsets(text.lengths + 2 * w)
-  ids = np.full(starts[-1] + 2 * w + 1, null, np.int32)
-  for place in range(w):
-    ids[starts[:-1] + place] = before
-    ids[starts[1:] - 1 - place] = after
-  row = np.repeat(np.arange(len(text)), text.lengths)
-  within = np.arange(len(text.flat)) - text.offsets[row]
-  ids[starts[row] + w + within] = number[text.flat]
-  return WindowedSide(
-    ids=ids,
-    starts=starts[:-1] + w,
-    lengths=text.lengths,
-    null=int(starts[-1] + w),
-    size=len(frequent) + 4,
-    number=number,
+def _sides(
+  generated: Ragged, given: Ragged, config: NeuralConfig
+) -> tuple[WindowedSide, WindowedSide]:
+  """Lays both sides out for windows."""
+  options = {"vocabulary": config.vocabulary, "window": config.window}
+  return (
+    windowed_text.make_side(generated, **options),
+    windowed_text.make_side(given, **options),
   )
-
-
-def _windows(ids: Array, places: Array, window: int) -> Array:
-  """Ids around places, `[..., 2 w + 1]`."""
-  around = jnp.arange(-window, window + 1)
-  return ids.at[places[..., None] + around].get(mode="clip")
-
-
-# --- the local hinge ----------------------------------------------------------
 
 
 def _examples(
@@ -186,100 +148,6 @@ def _examples(
   return {k: v.astype(np.int32) for k, v in rows.items()}, partners
 
 
-@dataclasses.dataclass(frozen=True)
-class LocalHinge:
-  """max(0, 1 - t(link) + t(wrong link)), for two wrong links of each."""
-
-  module: WindowNetwork
-  window: int
-
-  def __call__(self, parameters, constants, rows, key):
-    """Returns the sum of hinges and their number; see `fitting`."""
-    one, two = jax.random.split(key)
-    draw = lambda key, start, length: (
-      start
-      + jnp.floor(jax.random.uniform(key, start.shape) * length).astype(
-        jnp.int32
-      )
-    )
-    partners, null = constants["partners"], constants["null"]
-    # NULL is one of the words that may stand in for another.
-    other = draw(one, rows["given_start"], rows["given_length"] + 1)
-    past = other == rows["given_start"] + rows["given_length"]
-    other = jnp.where(past, null, other)
-    word = draw(two, rows["generated_start"], rows["generated_length"])
-
-    def is_link(generated, given):
-      own = partners[generated]
-      return jnp.where(
-        given == null, own[:, 0] < 0, (own == given[:, None]).any(-1)
-      )
-
-    def layer(method, side, one, two) -> Any:
-      windows = _windows(constants[side], jnp.stack([one, two]), self.window)
-      return self.module.apply(parameters, windows, method=method)
-
-    # The first layer is a sum over the sides, so each word needs it once.
-    ours = layer("generated", "generated", rows["generated"], word)
-    theirs = layer("given", "given", rows["given"], other)
-    first = jnp.stack([ours[0] + theirs[0], ours[0] + theirs[1]])
-    first = jnp.concatenate([first, (ours[1] + theirs[0])[None]])
-    scores: Any = self.module.apply(parameters, first, method="rest")
-    total, number = 0.0, 0.0
-    for wrong, score in (
-      ((rows["generated"], other), scores[1]),
-      ((word, rows["given"]), scores[2]),
-    ):
-      usable = ~is_link(*wrong)
-      hinge = jax.nn.relu(1.0 - scores[0] + score)
-      total += jnp.where(usable, hinge, 0.0).sum()
-      number += usable.sum()
-    return jnp.asarray(total), jnp.asarray(number, jnp.float32)
-
-
-# --- the hinge of sentence pairs ----------------------------------------------
-
-
-def _grids(module, parameters, constants, rows, width: int, window: int):
-  """Scores of all links of sentence pairs, `([B, W, W], [B, W])`."""
-  places = lambda start: start[:, None] + jnp.arange(width)
-  found: Any = module.apply(
-    parameters,
-    _windows(constants["generated"], places(rows["generated"]), window),
-    _windows(constants["given"], places(rows["given"]), window),
-    _windows(constants["given"], constants["null"], window),
-    method="grid",
-  )
-  return found
-
-
-@dataclasses.dataclass(frozen=True)
-class SentenceHinge:
-  """max(0, 1 - s(gold) + s(best)) where the best path is not the gold one."""
-
-  module: WindowNetwork
-  window: int
-  width: int
-
-  def __call__(self, parameters, constants, rows, key):
-    """Returns the sum of hinges and the number of sentence pairs."""
-    del key
-    weights = parameters.get("network", constants.get("network"))
-    links, null = _grids(
-      self.module, weights, constants, rows, self.width, self.window
-    )
-    jump, length = parameters["jump"], rows["generated_length"]
-    best = jax.lax.stop_gradient(
-      network.viterbi(links, null, jump, length, rows["given_length"])
-    )
-    gold = rows["path"]
-    score = lambda path: network.path_scores(links, null, jump, path, length)
-    wrong = (best != gold).any(-1)
-    hinge = jax.nn.relu(1.0 - score(gold) + score(best))
-    count = jnp.asarray(len(gold), jnp.float32)
-    return jnp.where(wrong, hinge, 0.0).sum(), count
-
-
 def _paths(
   generated: WindowedSide, links: Ragged, rows, width, seed
 ) -> np.ndarray:
@@ -292,9 +160,6 @@ def _paths(
   flat = some.flat.reshape(-1, 2)[order]
   out[row[order], flat[:, 0]] = flat[:, 1]
   return out
-
-
-# --- a direction --------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -336,12 +201,13 @@ def train_direction(
     mesh: devices that take a part of each batch; None for one.
     report: takes lines about progress.
   """
-  ours, theirs = make_side(generated, config), make_side(given, config)
+  ours, theirs = _sides(generated, given, config)
   module = WindowNetwork(
     generated_words=ours.size,
     given_words=theirs.size,
     size=config.size,
     hidden=config.hidden,
+    start=config.start,
   )
   constants = {
     "generated": jnp.asarray(ours.ids),
@@ -360,18 +226,9 @@ def train_direction(
     elif config.embedding_epochs:
       table = _embeddings(text, side, table, config)
     parameters["params"][name]["embedding"] = table
-  rows, partners = _examples(ours, theirs, links)
-  local = LocalHinge(module, config.window)
-  for epoch in fitting.fit(
-    local,
-    parameters,
-    jax.tree.map(jnp.asarray, rows),
-    dataclasses.replace(config.fit, seed=config.seed),
-    constants={**constants, "partners": jnp.asarray(partners)},
-    mesh=mesh,
-  ):
-    parameters = epoch.parameters
-    report(f"network epoch {epoch.number}: hinge {epoch.loss:.4f}")
+  parameters = _train_network(
+    module, parameters, constants, (ours, theirs), links, config, mesh, report
+  )
   learnt = _train_jumps(
     module, parameters, constants, (ours, theirs), links, config, report
   )
@@ -381,6 +238,48 @@ def train_direction(
     jump=learnt["jump"],
     window=config.window,
   )
+
+
+def _train_network(
+  module, parameters, constants, sides, links, config, mesh, report
+):
+  """Learns the network from the teacher's links."""
+  ours, theirs = sides
+  rows, partners = _examples(ours, theirs, links)
+  options = dataclasses.replace(config.fit, seed=config.seed)
+  loss: Any = objectives.LocalHinge(module, config.window)
+  if config.objective == "softmax":
+    usable = np.flatnonzero(np.minimum(ours.lengths, theirs.lengths) > 0)
+    rows = _pairs(ours, theirs, usable)
+    longest = np.maximum(ours.lengths, theirs.lengths).max(initial=1)
+    width = min(_GRID_LENGTH, ragged.bucket(int(longest)))
+    loss = objectives.GridSoftmax(module, config.window, width)
+    batch = max(1, options.batch // _LINKS)
+    options = dataclasses.replace(options, batch=batch)
+  for epoch in fitting.fit(
+    loss,
+    parameters,
+    jax.tree.map(jnp.asarray, rows),
+    options,
+    constants={**constants, "partners": jnp.asarray(partners)},
+    mesh=mesh,
+  ):
+    parameters = epoch.parameters
+    report(f"network epoch {epoch.number}: loss {epoch.loss:.4f}")
+  return parameters
+
+
+def _pairs(
+  ours: WindowedSide, theirs: WindowedSide, lines: np.ndarray
+) -> dict[str, np.ndarray]:
+  """Places and lengths of sentence pairs, int32 `[N]` each."""
+  rows = {
+    "generated": ours.starts[lines],
+    "given": theirs.starts[lines],
+    "generated_length": ours.lengths[lines],
+    "given_length": theirs.lengths[lines],
+  }
+  return {name: value.astype(np.int32) for name, value in rows.items()}
 
 
 def _embeddings(text, side: WindowedSide, table, config: NeuralConfig) -> Array:
@@ -421,15 +320,10 @@ def _train_jumps(module, parameters, constants, sides, links, config, report):
     start["network"] = parameters
   else:
     constants = {**constants, "network": parameters}
-  rows = {
-    "generated": ours.starts[chosen],
-    "given": theirs.starts[chosen],
-    "generated_length": ours.lengths[chosen],
-    "given_length": theirs.lengths[chosen],
-    "path": _paths(ours, links, chosen, _JUMP_LENGTH, config.seed),
-  }
-  rows = {name: jnp.asarray(v, jnp.int32) for name, v in rows.items()}
-  loss = SentenceHinge(module, config.window, _JUMP_LENGTH)
+  rows = _pairs(ours, theirs, chosen)
+  rows["path"] = _paths(ours, links, chosen, _JUMP_LENGTH, config.seed)
+  rows = jax.tree.map(jnp.asarray, rows)
+  loss = objectives.SentenceHinge(module, config.window, _JUMP_LENGTH)
   options = dataclasses.replace(config.jump_fit, seed=config.seed)
   for epoch in fitting.fit(loss, start, rows, options, constants=constants):
     start = epoch.parameters
@@ -441,7 +335,9 @@ def _train_jumps(module, parameters, constants, sides, links, config, report):
 def _best_paths(
   module, parameters, jump, constants, rows, *, width: int, window: int
 ):
-  links, null = _grids(module, parameters, constants, rows, width, window)
+  links, null = objectives.grids(
+    module, parameters, constants, rows, width, window
+  )
   return network.viterbi(
     links, null, jump, rows["generated_length"], rows["given_length"]
   )
@@ -458,7 +354,7 @@ def link(
     given: word ids, N rows.
     config: as in training.
   """
-  ours, theirs = make_side(generated, config), make_side(given, config)
+  ours, theirs = _sides(generated, given, config)
   constants = {
     "generated": jnp.asarray(ours.ids),
     "given": jnp.asarray(theirs.ids),
@@ -475,18 +371,13 @@ def link(
     for start in range(0, len(own), size):
       lines = own[start : start + size]
       padded = np.pad(lines, (0, size - len(lines)), mode="edge")
-      rows = {
-        "generated": ours.starts[padded],
-        "given": theirs.starts[padded],
-        "generated_length": ours.lengths[padded],
-        "given_length": theirs.lengths[padded],
-      }
+      rows = _pairs(ours, theirs, padded)
       path = _best_paths(
         direction.module,
         direction.parameters,
         direction.jump,
         constants,
-        {name: jnp.asarray(v, jnp.int32) for name, v in rows.items()},
+        jax.tree.map(jnp.asarray, rows),
         width=width,
         window=direction.window,
       )

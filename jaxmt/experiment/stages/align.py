@@ -43,6 +43,9 @@ class AlignStageConfig:
     iterations: passes over the bitext.
     teacher: of the neural aligner: "hmm", "diagonal" or "itg".
     epochs: of its network.
+    window: words on either side of a word that it sees.
+    objective: of its network, "hinge" or "softmax".
+    start: its embeddings begin uniform in plus or minus this.
     gold: prefix of hand-aligned pairs (PREFIX.SRC, PREFIX.en, PREFIX.align).
     dictionary: source words with translations (WORD TAB A/B C/...), a feature
       of ITG; "" for none.
@@ -63,6 +66,9 @@ class AlignStageConfig:
   iterations: int = 5
   teacher: str = "hmm"
   epochs: int = 5
+  window: int = 5
+  objective: str = "hinge"
+  start: float = 0.1
   gold: str = ""
   dictionary: str = ""
   kind: str = "hp"
@@ -101,7 +107,7 @@ def check(config: AlignStageConfig) -> None:
       raise ValueError(
         f"symmetrize '{config.symmetrize}' is not for model '{config.model}'"
       )
-    fitting.check_options(FitOptions(epochs=config.epochs))
+    fitting.check_options(_neural_config(config).fit)
   elif config.model != "given":
     named_aligners.default_config(config.model, iterations=config.iterations)
   methods = (*symmetrize.METHODS, *tree_symmetrize.METHODS)
@@ -115,6 +121,15 @@ def _needs_gold(config: AlignStageConfig) -> bool:
   """Whether hand-aligned pairs are read."""
   taught = config.model == "neural" and config.teacher == "itg"
   return config.model == "itg" or taught
+
+
+def _neural_config(config: AlignStageConfig) -> NeuralConfig:
+  return NeuralConfig(
+    window=config.window,
+    objective=config.objective,
+    start=config.start,
+    fit=FitOptions(epochs=config.epochs, batch=512, rate=0.003),
+  )
 
 
 def _itg_config(config: AlignStageConfig) -> ItgConfig:
@@ -261,7 +276,7 @@ def _align_neural(
   alignment = supervised_alignment.align_neural(
     *sides,
     teacher,
-    NeuralConfig(fit=FitOptions(epochs=config.epochs, batch=512, rate=0.003)),
+    _neural_config(config),
     symmetrization=config.symmetrize,
     report=progress.say,
   )

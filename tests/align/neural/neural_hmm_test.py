@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxmt.align import link_scores
-from jaxmt.align.neural import network, neural_hmm
+from jaxmt.align.neural import network, neural_hmm, objectives
 from jaxmt.errors import InputError
 from jaxmt.models.fitting import FitOptions
 from jaxmt.text import ragged
@@ -40,14 +40,24 @@ def bitext(seed, *, noise=0.2, pairs=150):
   return source, target, rows(teacher), rows(gold)
 
 
-def test_a_student_beats_its_noisy_teacher():
+@pytest.mark.parametrize(
+  ("objective", "start", "fit"),
+  [
+    ("hinge", 0.1, FitOptions(epochs=40, batch=64, rate=0.02)),
+    # From a small start the softmax stays uniform: the network is linear there.
+    ("softmax", 1.0, FitOptions(epochs=15, batch=256, rate=0.005)),
+  ],
+)
+def test_a_student_beats_its_noisy_teacher(objective, start, fit):
   source, target, teacher, gold = bitext(0, pairs=300)
   config = dataclasses.replace(
     CONFIG,
     size=10,
     window=0,
     hidden=(60, 10),
-    fit=FitOptions(epochs=40, batch=64, rate=0.02),
+    objective=objective,
+    start=start,
+    fit=fit,
   )
   lines = []
   found = neural_hmm.align(source, target, teacher, config, report=lines.append)
@@ -110,8 +120,7 @@ def setting():
   """A tiny network with the arrays of its losses."""
   source, target, teacher, _ = bitext(2, pairs=5)
   config = dataclasses.replace(CONFIG, size=2, hidden=(3,))
-  ours = neural_hmm.make_side(target, config)
-  theirs = neural_hmm.make_side(source, config)
+  ours, theirs = neural_hmm._sides(target, source, config)
   module = network.WindowNetwork(
     generated_words=ours.size, given_words=theirs.size, size=2, hidden=(3,)
   )
@@ -152,15 +161,42 @@ def check_gradient(value, parameters):
 
 def test_gradient_of_the_local_hinge():
   module, parameters, constants, rows, _ = setting()
-  loss = neural_hmm.LocalHinge(module, 1)
+  loss = objectives.LocalHinge(module, 1)
   rows = jax.tree.map(jnp.asarray, rows)
   value = lambda p: loss(p, constants, rows, jax.random.key(1))[0]
   check_gradient(value, parameters)
 
 
+@pytest.mark.parametrize("width", [4, 12])
+def test_grid_softmax_equals_loops_and_gradient(width):
+  module, parameters, constants, _, (ours, theirs, teacher) = setting()
+  loss = objectives.GridSoftmax(module, 1, width)
+  rows = neural_hmm._pairs(ours, theirs, np.arange(5))
+  rows = jax.tree.map(jnp.asarray, rows)
+  value = lambda p: loss(p, constants, rows, jax.random.key(1))[0]
+  check_gradient(value, parameters)
+  links, null = objectives.grids(module, parameters, constants, rows, 12, 1)
+  expected, words = 0.0, 0
+  for pair in range(5):
+    linked = teacher[pair].tolist()
+    for place in range(min(width, int(ours.lengths[pair]))):
+      size = min(width, int(theirs.lengths[pair]))
+      scores = np.append(links[pair, place, :size], null[pair, place])
+      own = [there for here, there in linked if here == place]
+      right = [there for there in own if there < size]
+      right = right if own else [size]
+      if right:
+        chances = np.exp(scores) / np.exp(scores).sum()
+        expected -= np.log(chances[right].sum())
+        words += 1
+  total, number = loss(parameters, constants, rows, jax.random.key(1))
+  assert float(total) == pytest.approx(expected, rel=1e-4)
+  assert int(number) == words
+
+
 def test_gradient_of_the_sentence_hinge():
   module, parameters, constants, _, (ours, theirs, teacher) = setting()
-  loss = neural_hmm.SentenceHinge(module, 1, 12)
+  loss = objectives.SentenceHinge(module, 1, 12)
   rows = {
     "generated": ours.starts,
     "given": theirs.starts,
@@ -175,7 +211,7 @@ def test_gradient_of_the_sentence_hinge():
   check_gradient(value, both)
   # In the jumps it is the difference of the jumps of best and gold paths.
   slope = np.asarray(jax.grad(value)(both)["jump"])
-  links, null = neural_hmm._grids(module, parameters, constants, rows, 12, 1)
+  links, null = objectives.grids(module, parameters, constants, rows, 12, 1)
   lengths = rows["generated_length"], rows["given_length"]
   best = np.asarray(network.viterbi(links, null, jump, *lengths))
   expected = np.zeros(network.JUMPS)
@@ -205,3 +241,7 @@ def test_negatives_are_no_links():
 def test_bad_settings_are_refused():
   with pytest.raises(ValueError, match="hidden"):
     neural_hmm.NeuralConfig(hidden=())
+  with pytest.raises(ValueError, match="objective"):
+    neural_hmm.NeuralConfig(objective="mse")
+  with pytest.raises(ValueError, match="start"):
+    neural_hmm.NeuralConfig(start=0.0)

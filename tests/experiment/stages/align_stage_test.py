@@ -64,7 +64,9 @@ def test_rounds_of_semi_supervised_training(setting):
 
 def test_neural_learns_from_a_teacher(setting):
   corpus, _ = setting
-  config = align.AlignStageConfig(model="neural", epochs=1)
+  config = align.AlignStageConfig(
+    model="neural", epochs=1, window=1, objective="softmax", start=1.0
+  )
   align.check(config)
   assert not align.input_paths(config)
   assert len(align.align(config, corpus=corpus).links) == 40
@@ -85,5 +87,7 @@ def test_bad_settings():
     align.input_paths(align.AlignStageConfig(model="itg"))
   with pytest.raises(ValueError, match="teacher"):
     align.check(align.AlignStageConfig(model="neural", teacher="x"))
+  with pytest.raises(ValueError, match="objective"):
+    align.check(align.AlignStageConfig(model="neural", objective="x"))
   with pytest.raises(ValueError, match="kind"):
     align.check(align.AlignStageConfig(model="itg", gold="x", kind="q"))
