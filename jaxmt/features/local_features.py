@@ -22,6 +22,10 @@ N rules of the table that are used in a sentence: how well a rule suits it.
       values=lambda table, rules, sentence: topics[rules] @ topic_of(sentence),
     ))
 
+A feature that is faster for many sentences together has the function
+`batch(table, rules, rows, sentences) -> [N]`, too: the same numbers for pairs
+of a rule and one of the sentences, whatever the other pairs are.
+
 Then `--templates=length,TopicMatch` tunes their weights with the others. Glue
 rules and the goal have none of these features. A copied word has features of
 applications; its rule is the word on both sides.
@@ -30,6 +34,7 @@ The features of `rule_templates` are compiled; their records have no function.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 
@@ -39,6 +44,7 @@ from jaxmt.features import feature_keys, sparse
 from jaxmt.features.feature_keys import KeyTable
 from jaxmt.features.sparse import SparseRows
 from jaxmt.grammar.table import Kind, RuleTable
+from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged, from_rows, row_offsets
 
 
@@ -85,12 +91,19 @@ class SentenceFeature:
   Attributes:
     name: of the feature and its weight; has no colon.
     values: `(table, rules [N], sentence) -> [N]`, see above.
+    batch: the same, `(table, rules [N], rows [N], sentences) -> [N]`, or None.
     columns: names of C weights of a feature with several values, which are
       `[N, C]` then.
   """
 
   name: str
   values: Callable[[RuleTable, np.ndarray, tuple[str, ...]], np.ndarray]
+  batch: (
+    Callable[
+      [RuleTable, np.ndarray, np.ndarray, Sequence[tuple[str, ...]]], np.ndarray
+    ]
+    | None
+  ) = None
   columns: tuple[str, ...] = ()
 
   @property
@@ -153,6 +166,73 @@ class Sentences:
     """Returns the words of a sentence."""
     return tuple(self.words[word] for word in self.tokens[row].tolist())
 
+  @functools.cached_property
+  def used(self) -> "UsedRules":
+    """The rules of the table, but glue, that each sentence uses."""
+    rule, row = self.applications[:, 0], self.applications[:, 3]
+    of_table = rule < len(self.table)
+    of_table[of_table] = self.table.kind[rule[of_table]] != Kind.GLUE
+    places = np.flatnonzero(of_table)
+    rules, rows, pair = _distinct(
+      rule[places], row[places], len(self.table), len(self.tokens)
+    )
+    return UsedRules(rules=rules, rows=rows, places=places, pair=pair)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class UsedRules:
+  """The U different pairs of a sentence and a rule that it uses, by sentence.
+
+  Attributes:
+    rules: of the table, int64 `[U]`.
+    rows: sentences, rising, int64 `[U]`.
+    places: of the P applications that have such a pair, int64 `[P]`.
+    pair: of each of these, int64 `[P]`.
+  """
+
+  rules: np.ndarray
+  rows: np.ndarray
+  places: np.ndarray
+  pair: np.ndarray
+
+
+@njit
+def _distinct(rules, rows, size, sentences):
+  """Distinct pairs: `(rules, rows, the pair of each item)`.
+
+  Args:
+    rules: below `size`, `[P]`.
+    rows: below `sentences`, `[P]`.
+    size: number of rules.
+    sentences: number of sentences.
+  """
+  # Items by sentence.
+  ends = np.zeros(sentences + 1, np.int64)
+  for row in rows:
+    ends[row + 1] += 1
+  for row in range(sentences):
+    ends[row + 1] += ends[row]
+  order = np.empty(len(rows), np.int64)
+  for item in range(len(rows)):
+    order[ends[rows[item]]] = item
+    ends[rows[item]] += 1
+  # The last pair of each rule, which counts if it is of the same sentence.
+  latest = np.full(size, -1, np.int64)
+  chosen = np.empty(len(rows), np.int64)
+  pair = np.empty(len(rows), np.int64)
+  count = 0
+  for item in order:
+    rule = rules[item]
+    known = latest[rule]
+    if known < 0 or rows[chosen[known]] != rows[item]:
+      known = count
+      latest[rule] = count
+      chosen[count] = item
+      count += 1
+    pair[item] = known
+  chosen = chosen[:count]
+  return rules[chosen], rows[chosen], pair
+
 
 def rows(
   features: Sequence[LocalFeature], sentences: Sentences
@@ -178,7 +258,8 @@ def scores(
       continue
     vector = _vector(feature.names, weights)
     if vector.any():  # networks are not computed for nothing
-      total += _values(feature, sentences) @ vector
+      used = sentences.used
+      total[used.places] += (_values(feature, sentences) @ vector)[used.pair]
   return total
 
 
@@ -260,44 +341,42 @@ def _valued_rows(
   feature: SentenceFeature, sentences: Sentences
 ) -> tuple[SparseRows, tuple[str, ...]]:
   """The values of each application of a rule of the table but glue."""
-  values = _values(feature, sentences)
-  count, columns = values.shape
+  count, columns = len(sentences.applications), len(feature.names)
+  values = np.zeros((count, columns))
+  used = sentences.used
+  values[used.places] = _values(feature, sentences)[used.pair]
   offsets = row_offsets(np.full(count, columns, np.int64))
   ids = np.tile(np.arange(columns, dtype=np.int32), count)
   return sparse.canonical(ids, values.reshape(-1), offsets), feature.names
 
 
 def _values(feature: SentenceFeature, sentences: Sentences) -> np.ndarray:
-  """The same as an array, 0 for glue and copied words, float64 `[N, C]`."""
-  table = sentences.table
-  rule, row = sentences.applications[:, 0], sentences.applications[:, 3]
-  values = np.zeros((len(rule), len(feature.names)))
-  of_table = rule < len(table)
-  of_table[of_table] = table.kind[rule[of_table]] != Kind.GLUE
-  places = np.flatnonzero(of_table)
-  # Different pairs of a sentence and a rule, by sentence.
-  size = max(len(table), 1)
-  pairs, place = np.unique(
-    row[places] * size + rule[places], return_inverse=True
-  )
-  first, used = np.divmod(pairs, size)
-  numbers = np.zeros((len(pairs), len(feature.names)))
-  cuts = np.flatnonzero(np.diff(first, prepend=-1, append=-1))
+  """The values of the U pairs of a sentence and a rule, float64 `[U, C]`."""
+  used, table = sentences.used, sentences.table
+  numbers = np.zeros((len(used.rules), len(feature.names)))
+  cuts = np.flatnonzero(np.diff(used.rows, prepend=-1, append=-1))
+  if feature.batch is not None:
+    lines = [sentences.sentence(row) for row in used.rows[cuts[:-1]].tolist()]
+    rows = np.repeat(np.arange(len(lines)), np.diff(cuts))
+    computed = feature.batch(table, used.rules, rows, lines)
+    numbers[:] = _checked(feature, computed, len(numbers))
+    return numbers
   for low, high in itertools.pairwise(cuts.tolist()):
-    computed = np.asarray(
-      feature.values(
-        table, used[low:high], sentences.sentence(int(first[low]))
-      ),
-      np.float64,
+    sentence = sentences.sentence(int(used.rows[low]))
+    computed = feature.values(table, used.rules[low:high], sentence)
+    numbers[low:high] = _checked(feature, computed, high - low)
+  return numbers
+
+
+def _checked(feature: SentenceFeature, values, count: int) -> np.ndarray:
+  """What a feature gave for some rules, float64 `[count, C]`."""
+  values = np.asarray(values, np.float64)
+  shape = (count, *([len(feature.columns)] if feature.columns else []))
+  if values.shape != shape or not np.isfinite(values).all():
+    raise ValueError(
+      f"feature '{feature.name}' must give {count} finite numbers"
     )
-    shape = (high - low, *([len(feature.columns)] if feature.columns else []))
-    if computed.shape != tuple(shape) or not np.isfinite(computed).all():
-      raise ValueError(
-        f"feature '{feature.name}' must give {high - low} finite numbers"
-      )
-    numbers[low:high] = computed.reshape(high - low, -1)
-  values[places] = numbers[place]
-  return values
+  return values.reshape(count, -1)
 
 
 # The compiled templates, in the order that the kernels number them.

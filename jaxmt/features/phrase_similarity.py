@@ -66,7 +66,14 @@ class SimilarityModel:
   def features(self) -> tuple[SentenceFeature, ...]:
     """Returns the two features as one."""
     return (
-      SentenceFeature(name="Similarity", values=self.values, columns=NAMES),
+      SentenceFeature(
+        name="Similarity",
+        values=self.values,
+        batch=lambda table, rules, rows, sentences: self.values(
+          table, rules, ()
+        ),
+        columns=NAMES,
+      ),
     )
 
   @functools.cached_property

@@ -7,7 +7,8 @@ rules like any other (`local_features.SentenceFeature`).
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ from jaxmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 NAME = "RuleScore"
 WIDTHS = (8, 12, 96)  # words of source sides, target sides and sentences
+_CHUNK = 1 << 14  # rules computed together
 # Where the network's arrays stand in the tree of its parameters.
 _ARRAYS = {
   "scorer_source": ("source", "embedding"),
@@ -61,8 +63,16 @@ class ScorerModel:
     )
 
   @functools.cached_property
-  def _latest(self) -> dict[str, tuple[Vocabulary, np.ndarray]]:
-    return {}
+  def double_parameters(self) -> Any:
+    """The parameters in double precision, on the device."""
+    with jax.enable_x64(True):
+      return jax.tree.map(
+        lambda leaf: jax.numpy.asarray(leaf, np.float64), self.parameters
+      )
+
+  @functools.cached_property
+  def _latest(self) -> dict[str, Any]:
+    return {"lock": threading.Lock()}
 
   def ids(self, side: str, words: Vocabulary) -> np.ndarray:
     """Returns the network's ids of a table's words, int32 `[V]`.
@@ -80,23 +90,61 @@ class ScorerModel:
 
   def features(self) -> tuple[SentenceFeature, ...]:
     """Returns the feature of this network."""
-    return (SentenceFeature(name=NAME, values=self.values),)
+    return (SentenceFeature(name=NAME, values=self.values, batch=self.batch),)
 
   def values(
     self, table: RuleTable, rules: np.ndarray, sentence: tuple[str, ...]
   ) -> np.ndarray:
     """Returns the scores of rules in a sentence, float64 `[N]`."""
-    count = len(rules)
-    # Few sizes, so that little is compiled.
-    padded = np.pad(rules, (0, ragged.bucket(max(count, 16)) - count))
-    scores = _scores(
-      self.module,
-      self.parameters,
-      *rule_words(self, table, padded),
-      sentence_words(self, [sentence]),
-      np.zeros(len(padded), np.int32),
-    )
-    return np.asarray(scores[:count], np.float64)
+    return self.batch(table, rules, np.zeros(len(rules), np.int64), [sentence])
+
+  def batch(
+    self,
+    table: RuleTable,
+    rules: np.ndarray,
+    rows: np.ndarray,
+    sentences: Sequence[tuple[str, ...]],
+  ) -> np.ndarray:
+    """Returns the scores of pairs of a rule and a sentence, float64 `[N]`.
+
+    Args:
+      table: of the rules.
+      rules: int64 `[N]`.
+      rows: which sentence, int64 `[N]`.
+      sentences: their words.
+    """
+    words = sentence_words(self, sentences)
+    words = np.pad(words, [(0, ragged.bucket(len(words)) - len(words)), (0, 0)])
+    given = _part(self, "sentence_part", words)
+    layer = np.tanh(self._rule_parts(table, rules)[rules] + given[rows])
+    output = self.parameters["params"]["output"]["kernel"]
+    # Row by row: a matrix product may round rows by their place.
+    return np.einsum("nh,h->n", layer, output[:, 0]).astype(np.float64)
+
+  def _rule_parts(self, table: RuleTable, rules: np.ndarray) -> np.ndarray:
+    """What rules give to the hidden layer, `[R, hidden]`, set for `rules`.
+
+    It is computed once for each rule of the latest table.
+    """
+    with self._latest["lock"]:  # searches run in threads
+      latest = self._latest.get("parts")
+      if latest is None or latest[0] is not table:
+        hidden = self.module.hidden
+        parts = np.zeros((len(table), hidden), np.float32)
+        latest = (table, parts, np.zeros(len(table), np.bool_))
+        self._latest["parts"] = latest
+      _, parts, known = latest
+      missing = np.unique(rules[~known[rules]])
+      for start in range(0, len(missing), _CHUNK):
+        some = missing[start : start + _CHUNK]
+        # Few sizes, so that little is compiled.
+        padded = np.pad(
+          some, (0, ragged.bucket(max(len(some), 64)) - len(some))
+        )
+        sides = rule_words(self, table, padded)
+        parts[some] = _part(self, "rule_part", *sides)[: len(some)]
+      known[missing] = True
+    return parts
 
   def check(self, table: RuleTable, path: str | None = None) -> None:
     """Refuses a grammar of other languages.
@@ -123,9 +171,20 @@ class ScorerModel:
     return values
 
 
-@functools.partial(jax.jit, static_argnames="module")
-def _scores(module, parameters, source, target, words, sentence):
-  return module.apply(parameters, source, target, words, sentence)
+def _part(model: ScorerModel, method: str, *ids: np.ndarray) -> np.ndarray:
+  """A part of the hidden layer, float32 `[N, hidden]`.
+
+  It is computed in double precision, so that what is computed together does not
+  change its bits.
+  """
+  with jax.enable_x64(True):
+    layer = _apply(model.module, method, model.double_parameters, *ids)
+    return np.asarray(layer, np.float32)
+
+
+@functools.partial(jax.jit, static_argnames=("module", "method"))
+def _apply(module, method, parameters, *ids):
+  return module.apply(parameters, *ids, method=method)
 
 
 def rule_words(

@@ -30,6 +30,7 @@ bring about.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -115,19 +116,42 @@ class RuleTemplates:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Text:
-  """Source sentences as the kernels need them.
+  """Source sentences; what compiled features read of them is made when asked.
 
   Attributes:
+    templates: whose pieces those of the text follow.
     tokens: the word of each token, B rows of numbers below P.
     words: the P distinct words.
-    pieces: those of the templates, then words and their characters.
-    columns: see `rule_kernels.write_edge`.
   """
 
+  templates: RuleTemplates
   tokens: Ragged
   words: tuple[str, ...]
-  pieces: NamePieces
-  columns: tuple[np.ndarray, ...]
+
+  @functools.cached_property
+  def pieces(self) -> NamePieces:
+    """Those of the templates, then words and their characters."""
+    words = self.words
+    characters = [word[0] for word in words] + [word[-1] for word in words]
+    return feature_keys.join_pieces(
+      self.templates.pieces, feature_keys.make_pieces([*words, *characters])
+    )
+
+  @functools.cached_property
+  def columns(self) -> tuple[np.ndarray, ...]:
+    """See `rule_kernels.write_edge`."""
+    spans = np.array([len(word) for word in self.words], np.int64)
+    flat = np.ascontiguousarray(self.tokens.flat, np.int64)
+    lengths = np.zeros(len(flat) + 1, np.int64)
+    lengths[1:] = np.cumsum(spans[flat]) if len(flat) else 0
+    size = len(self.words)
+    return (
+      flat,
+      np.asarray(self.tokens.offsets, np.int64),
+      lengths,
+      np.arange(size, 2 * size),
+      np.arange(2 * size, 3 * size),
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -332,27 +356,7 @@ def make_text(
     tokens: numbers of words, B rows.
     words: the P distinct words.
   """
-  characters = [word[0] for word in words] + [word[-1] for word in words]
-  spans = np.array([len(word) for word in words], np.int64)
-  flat = np.ascontiguousarray(tokens.flat, np.int64)
-  offsets = np.asarray(tokens.offsets, np.int64)
-  lengths = np.zeros(len(flat) + 1, np.int64)
-  lengths[1:] = np.cumsum(spans[flat]) if len(flat) else 0
-  size = len(words)
-  return Text(
-    tokens=tokens,
-    words=tuple(words),
-    pieces=feature_keys.join_pieces(
-      templates.pieces, feature_keys.make_pieces([*words, *characters])
-    ),
-    columns=(
-      flat,
-      offsets,
-      lengths,
-      np.arange(size, 2 * size),
-      np.arange(2 * size, 3 * size),
-    ),
-  )
+  return Text(templates=templates, tokens=tokens, words=tuple(words))
 
 
 def rule_scores(templates: RuleTemplates, table: KeyTable) -> np.ndarray:

@@ -33,7 +33,8 @@ from jaxmt.grammar.table import RuleTable
 from jaxmt.models import topic_mixtures, topic_vectors
 from jaxmt.models.topic_vectors import DocumentIndex
 from jaxmt.text import vocabulary
-from jaxmt.text.ragged import Ragged, row_offsets
+from jaxmt.text.kernels import njit
+from jaxmt.text.ragged import Ragged
 
 NAMES = (
   "TopicSource",
@@ -86,7 +87,11 @@ class TopicModel:
 
   def features(self) -> tuple[SentenceFeature, ...]:
     """Returns the four features as one."""
-    return (SentenceFeature(name="Topics", values=self.values, columns=NAMES),)
+    return (
+      SentenceFeature(
+        name="Topics", values=self.values, batch=self.batch, columns=NAMES
+      ),
+    )
 
   @functools.cached_property
   def _entropies(self) -> np.ndarray:
@@ -98,17 +103,6 @@ class TopicModel:
       ],
       axis=1,
     ).astype(np.float32)
-
-  @functools.cached_property
-  def _by_word(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Documents of each word: offsets `[V + 1]`, documents, TF-IDF."""
-    ids = self.index.ids
-    order = np.argsort(ids, kind="stable")
-    document = np.repeat(
-      np.arange(len(self.index)), np.diff(self.index.offsets)
-    )
-    counts = np.bincount(ids, minlength=len(self.index.words))
-    return row_offsets(counts), document[order], self.index.weights[order]
 
   @functools.cached_property
   def _latest(self) -> dict[str, Any]:
@@ -127,53 +121,45 @@ class TopicModel:
     self._latest["rows"] = (table, rows)
     return rows
 
-  def sentence_vector(self, sentence: Sequence[str]) -> np.ndarray:
-    """Returns the topic vector of a source sentence, float32 `[L]`."""
-    find = self.index.words.index.get
-    ids = [find(word, vocabulary.UNK) for word in sentence]
-    ids, counts = np.unique(np.array(ids, np.int64), return_counts=True)
-    content = ids >= len(vocabulary.SPECIALS)
-    ids, counts = ids[content], counts[content]
-    if not len(ids):
-      return np.zeros(len(self.bias), np.float32)
-    similarity = np.zeros(len(self.index))
-    offsets, documents, weights = self._by_word
-    for word, count in zip(ids.tolist(), counts.tolist(), strict=True):
-      part = slice(offsets[word], offsets[word + 1])
-      similarity[documents[part]] += (
-        count * self.index.idf[word] * weights[part]
-      )
-    # Rounded as in training, so that the order of sums does not matter.
-    similarity = np.round(similarity, 5)
-    best = np.argsort(-similarity, kind="stable")[: self.count]
-    best = best[similarity[best] > 0]
-    if not len(best):
-      return np.zeros(len(self.bias), np.float32)
+  def sentence_vectors(self, sentences: Sequence[Sequence[str]]) -> np.ndarray:
+    """Returns the topic vectors of source sentences, float32 `[B, L]`."""
+    lines = [" ".join(words) for words in sentences]
+    near = topic_vectors.retrieve(self.index, lines, self.count)
     if len(self.mixtures):
-      return self.mixtures[best].mean(0)
-    offsets = self.index.offsets
-    words = np.unique(
-      np.concatenate(
-        [self.index.ids[offsets[d] : offsets[d + 1]] for d in best.tolist()]
-      )
+      return topic_mixtures.sentence_shares(near, self.mixtures)
+    return topic_vectors.encode_documents(
+      self.index, near, self.encoder, self.bias
     )
-    return np.maximum(self.encoder[words].sum(0) + self.bias, 0.0)
 
   def values(
     self, table: RuleTable, rules: np.ndarray, sentence: tuple[str, ...]
   ) -> np.ndarray:
     """Returns the features of rules in a sentence, float64 `[N, 4]`."""
-    out = np.zeros((len(rules), len(NAMES)))
-    rows = self._rows(table)[rules]
-    known = np.flatnonzero(rows >= 0)
-    rows = rows[known]
-    vector = self.sentence_vector(sentence)
-    vector = vector / max(float(np.sqrt((vector**2).sum())), 1e-30)
-    for column, side in enumerate((self.source, self.target)):
-      similarity = np.clip(side[rows] @ vector, FLOOR, 1.0)
-      out[known, column] = np.log(similarity)
-    out[known, 2:] = self._entropies[rows]
-    return out
+    return self.batch(table, rules, np.zeros(len(rules), np.int64), [sentence])
+
+  def batch(
+    self,
+    table: RuleTable,
+    rules: np.ndarray,
+    rows: np.ndarray,
+    sentences: Sequence[tuple[str, ...]],
+  ) -> np.ndarray:
+    """Returns the features of pairs of a rule and a sentence, `[N, 4]`.
+
+    Args:
+      table: of the rules.
+      rules: int64 `[N]`.
+      rows: which sentence, int64 `[N]`.
+      sentences: their words.
+    """
+    vectors = self.sentence_vectors(sentences)
+    length = np.sqrt((vectors**2).sum(1, keepdims=True))
+    return _features(
+      self._rows(table)[rules],
+      np.asarray(rows, np.int64),
+      vectors / np.maximum(length, np.float32(1e-30)),
+      (self.source, self.target, self._entropies),
+    )
 
   def check(self, table: RuleTable, path: str | None = None) -> None:
     """Refuses a grammar none of whose rules is known.
@@ -203,6 +189,33 @@ class TopicModel:
       "topics_target": self.target,
       "topics_words": vocabulary.to_lines(index.words),
     }
+
+
+@njit(fastmath={"reassoc", "contract"})
+def _features(known, rows, vectors, model):
+  """The features of pairs; each has the same bits whatever the others are.
+
+  Args:
+    known: rules of the model, -1 for others, `[N]`.
+    rows: sentences, `[N]`.
+    vectors: of the sentences, of length 1 or 0, float32 `[B, L]`.
+    model: both vectors of the rules, and ln H.
+  """
+  source, target, entropies = model
+  out = np.zeros((len(known), 4))
+  for item in range(len(known)):
+    rule, row = known[item], rows[item]
+    if rule < 0:
+      continue
+    one, two = np.float32(0.0), np.float32(0.0)
+    for place in range(vectors.shape[1]):
+      one += source[rule, place] * vectors[row, place]
+      two += target[rule, place] * vectors[row, place]
+    out[item, 0] = np.log(min(max(np.float64(one), FLOOR), 1.0))
+    out[item, 1] = np.log(min(max(np.float64(two), FLOOR), 1.0))
+    out[item, 2] = entropies[rule, 0]
+    out[item, 3] = entropies[rule, 1]
+  return out
 
 
 def entropy(vectors: np.ndarray) -> np.ndarray:

@@ -73,6 +73,7 @@ class RuleScorer(nn.Module):
 
 def _mean(embed: nn.Embed, ids: Array) -> Array:
   """The mean vector of the words in each row, 0 without any."""
-  real = (ids != PADDING)[..., None].astype(jnp.float32)
+  vectors = embed(ids)
+  real = (ids != PADDING)[..., None].astype(vectors.dtype)
   count = jnp.maximum(real.sum(-2), 1.0)
-  return (embed(ids) * real).sum(-2) / count
+  return (vectors * real).sum(-2) / count

@@ -18,6 +18,7 @@ sentences.
 """
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -108,13 +109,19 @@ class DocumentIndex:
   def __len__(self) -> int:
     return len(self.offsets) - 1
 
-  @property
-  def matrix(self) -> sparse.csr_matrix:
-    """TF-IDF, `[M, V]`."""
+  @functools.cached_property
+  def by_word(self) -> sparse.csr_matrix:
+    """TF-IDF, `[V, M]`."""
+    return self._matrix(self.weights).T.tocsr()
+
+  @functools.cached_property
+  def members(self) -> sparse.csr_matrix:
+    """Which words each document has, float32 `[M, V]`."""
+    return self._matrix(np.ones_like(self.weights))
+
+  def _matrix(self, values: np.ndarray) -> sparse.csr_matrix:
     shape = (len(self), len(self.words))
-    return sparse.csr_matrix(
-      (self.weights, self.ids, self.offsets), shape=shape
-    )
+    return sparse.csr_matrix((values, self.ids, self.offsets), shape=shape)
 
   @property
   def binary(self) -> np.ndarray:
@@ -189,18 +196,36 @@ def retrieve(
   Nearest by the cosine of TF-IDF vectors; of two as near, the earlier one.
   `NO_DOCUMENT` where no more documents share a content word.
   """
-  transposed = index.matrix.T.tocsr()
   out = np.full((len(lines), count), NO_DOCUMENT, np.int32)
   for low in range(0, len(lines), _QUERIES):
     queries = word_counts(index.words, lines[low : low + _QUERIES])
     queries.data *= index.idf[queries.indices]
-    similarity = np.round(np.asarray((queries @ transposed).todense()), 5)
-    best = np.argsort(-similarity, axis=1, kind="stable")[:, :count]
-    is_similar = np.take_along_axis(similarity, best, 1) > 0
-    out[low : low + len(similarity), : best.shape[1]] = np.where(
-      is_similar, best, NO_DOCUMENT
-    )
+    _nearest((queries @ index.by_word).toarray(), count, out[low:])
   return out
+
+
+def _nearest(similarity: np.ndarray, count: int, out: np.ndarray) -> None:
+  """Writes the `count` most similar documents of each query, see `retrieve`.
+
+  Args:
+    similarity: float32 `[Q, M]`.
+    count: N.
+    out: int32, at least Q rows of N.
+  """
+  similarity = np.round(similarity, 5)
+  size = similarity.shape[1]
+  # None below the N-th value of a row can be among its N.
+  least = np.zeros((len(similarity), 1), np.float32)
+  if count < size:
+    least = np.partition(similarity, size - count, axis=1)[
+      :, size - count, None
+    ]
+  row, document = np.nonzero((similarity >= least) & (similarity > 0))
+  order = np.lexsort((document, -similarity[row, document], row))
+  row, document = row[order], document[order]
+  place = np.arange(len(row)) - np.searchsorted(row, row)
+  chosen = place < count
+  out[row[chosen], place[chosen]] = document[chosen]
 
 
 # --- the networks -----------------------------------------------------------
@@ -459,9 +484,7 @@ def encode_documents(
   ones = np.ones(len(row), np.float32)
   shape = (len(near), len(index))
   chosen = sparse.csr_matrix((ones, (row, near[is_document])), shape=shape)
-  members = index.matrix
-  members.data = np.ones_like(members.data)
-  words = chosen @ members
+  words = chosen @ index.members
   words.data = np.ones_like(words.data)
   vectors = np.maximum(words @ weight + bias, 0.0)
   return np.where(is_document.any(1, keepdims=True), vectors, 0.0).astype(

@@ -322,7 +322,7 @@ def _write_recursive(path: str) -> None:
 def _sentence_models(path: str) -> None:
   for model in sentence_models.read(path):
     if isinstance(model, topic_features.TopicModel):
-      model.sentence_vector(("a", "b", "c"))
+      model.sentence_vectors([("a", "b", "c")])
 
 
 def _manifest(path: str) -> None:

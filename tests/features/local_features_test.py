@@ -1,5 +1,7 @@
 """Features that are Python functions: faults, and what has no features."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,49 @@ def test_values_by_sentence():
   for place, (rule, _, _, row) in enumerate(rules.APPLICATIONS):
     value = rule + len(rules.SENTENCES[row])
     assert found[place] == ({"Row": float(value)} if rule < 5 else {})
+
+
+def test_used_rules_are_the_distinct_pairs():
+  rng = np.random.default_rng(0)
+  table = rules.TABLE
+  applications = np.zeros((300, 4), np.int64)
+  applications[:, 0] = rng.integers(0, len(table) + 3, 300)
+  applications[:, 3] = rng.integers(0, len(rules.SENTENCES), 300)
+  given = dataclasses.replace(sentences(), applications=applications)
+  used = given.used
+  pairs = list(zip(used.rows.tolist(), used.rules.tolist(), strict=True))
+  # Rules 5 and 6 are glue; what is beyond the table has no features.
+  want = {
+    (row, rule)
+    for rule, _, _, row in applications.tolist()
+    if rule not in (5, 6)
+  }
+  want = {pair for pair in want if pair[1] < len(table)}
+  assert len(pairs) == len(want) and set(pairs) == want
+  assert used.rows.tolist() == sorted(used.rows.tolist())
+  chosen = applications[used.places]
+  assert len(chosen) == sum(
+    (row, rule) in want for rule, _, _, row in applications.tolist()
+  )
+  np.testing.assert_array_equal(used.rules[used.pair], chosen[:, 0])
+  np.testing.assert_array_equal(used.rows[used.pair], chosen[:, 3])
+
+
+def test_many_sentences_together_give_the_same():
+  calls = []
+
+  def batch(table, rows, places, lines):
+    calls.append(len(lines))
+    return rows + np.array([len(line) for line in lines])[places]
+
+  together = SentenceFeature(name="Row", values=ROW.values, batch=batch)
+  assert as_dicts(together) == as_dicts(ROW)
+  assert calls == [3]  # the empty sentence uses no rule
+  wrong = SentenceFeature(
+    name="Row", values=ROW.values, batch=lambda *_: np.zeros(3)
+  )
+  with pytest.raises(ValueError, match="finite numbers"):
+    as_dicts(wrong)
 
 
 def test_scores_are_products():

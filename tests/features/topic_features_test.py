@@ -98,6 +98,22 @@ def test_retrieval_by_hand():
   assert near.tolist() == [[0, -1], [1, -1], [-1, -1], [1, 2]]
 
 
+@pytest.mark.parametrize("count", [1, 4, 30])
+def test_nearest_documents_are_those_of_a_full_sort(count):
+  rng = np.random.default_rng(count)
+  # Few values, so that many are equal; rounding makes more equal.
+  similarity = rng.integers(0, 4, (50, 25)) / 3
+  similarity = (similarity + rng.uniform(-1e-7, 1e-7, (50, 25))).clip(0)
+  similarity = similarity.astype(np.float32)
+  found = np.full((50, count), topic_vectors.NO_DOCUMENT, np.int32)
+  topic_vectors._nearest(similarity, count, found)
+  for row, values in enumerate(np.round(similarity, 5)):
+    order = sorted(range(25), key=lambda n, v=values: (-v[n], n))
+    want = [n for n in order if values[n] > 0][:count]
+    want += [topic_vectors.NO_DOCUMENT] * (count - len(want))
+    assert found[row].tolist() == want
+
+
 def test_losses_by_hand_and_their_gradients():
   rng = np.random.default_rng(0)
   f, e, g, h = (rng.normal(0, 1, (3, 4)) for _ in range(4))
@@ -153,6 +169,73 @@ def test_a_rule_of_one_sentence_has_its_topic():
     own = own[counts[own] == 1]
     values = topics.values(table, own, tuple(line.split()))
     np.testing.assert_allclose(values[:, 0], 0.0, atol=1e-5)  # ln 1
+
+
+def slow_features(topics, rule, sentence):
+  """The features of one rule in one sentence, word by word."""
+  index = topics.index
+  size = len(index.words)
+  weights = np.zeros((len(index), size))
+  for document in range(len(index)):
+    part = slice(*index.offsets[document : document + 2])
+    weights[document, index.ids[part]] = index.weights[part]
+  query = np.zeros(size)
+  for word in sentence:
+    number = index.words.index.get(word, 0)
+    query[number] += index.idf[number]
+  similarity = np.round(weights @ query, 5)
+  order = sorted(range(len(index)), key=lambda d: (-similarity[d], d))
+  near = [d for d in order[: topics.count] if similarity[d] > 0]
+  if len(topics.mixtures):
+    vector = topics.mixtures[near].mean(0)
+  else:
+    words = (weights[near] > 0).any(0)
+    vector = np.maximum(topics.encoder[words].sum(0) + topics.bias, 0.0)
+  vector = vector / max(np.sqrt((vector**2).sum()), 1e-30)
+  out = []
+  for side in (topics.source, topics.target):
+    cosine = min(max(float(side[rule] @ vector), topic_features.FLOOR), 1.0)
+    out.append(np.log(cosine))
+  for side in (topics.source, topics.target):
+    share = side[rule] / max(side[rule].sum(), 1e-30)
+    entropy = -sum(p * np.log(p) for p in share.tolist() if p > 0)
+    out.append(np.log(max(entropy, topic_features.FLOOR)))
+  return out
+
+
+@pytest.mark.parametrize("kind", ["encoder", "lda"])
+def test_features_of_many_sentences_are_those_of_each(kind):
+  topics, table, _, _ = built()
+  topics = mixed() if kind == "lda" else topics
+  lines = [tuple(line.split()) for line, _ in PAIRS]
+  lines += [("see", "vogel", "zins"), ("zins", "euro", "fremd")]
+  rng = np.random.default_rng(0)
+  rules = rng.integers(0, len(table), 60)
+  rows = np.sort(rng.integers(0, len(lines), 60))
+  found = topics.batch(table, rules, rows, lines)
+  known = topics._rows(table)
+  assert (known[rules] >= 0).sum() > 20 and (known[rules] < 0).any()
+  for item, (rule, row) in enumerate(zip(rules, rows, strict=True)):
+    # Not a bit depends on what is computed together.
+    alone = topics.values(table, np.array([rule]), lines[row])[0]
+    np.testing.assert_array_equal(found[item], alone)
+    want = [0.0] * 4
+    if known[rule] >= 0:
+      want = slow_features(topics, known[rule], lines[row])
+    np.testing.assert_allclose(found[item], want, atol=2e-5)
+
+
+def test_sensitivity_is_larger_for_rules_of_both_topics():
+  topics, _, _, _ = built()
+  source = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1]], np.float32)
+  flat = topic_features.entropy(source)
+  np.testing.assert_allclose(flat, np.log([1, 2, 3]), atol=1e-6)
+  # Its sign is that of tuning: the feature is ln H, no more.
+  np.testing.assert_allclose(
+    topics._entropies[:, 0],
+    np.log(np.maximum(topic_features.entropy(topics.source), 0.01)),
+    rtol=1e-6,
+  )
 
 
 def test_rule_vectors_are_weighted_means():
