@@ -48,7 +48,7 @@ from jaxmt.train.shard_counting import (
   TrainingBitext,
 )
 from jaxmt.train.shard_store import MemoryStore
-from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.theta_config import OWN_COUNTS, ThetaConfig
 from jaxmt.train.theta_features import scaled, theta_of, with_theta
 from jaxmt.train.theta_method import ThetaMethod
 from jaxmt.train.training import (
@@ -167,7 +167,7 @@ def _iteration(
     method=training.method,
     search=training.search,
     held=_held(training, counts, number),
-    per_sentence=training.config.leave_one_out == "counts",
+    per_sentence=training.config.leave_one_out in OWN_COUNTS,
   )
   shards = _with_own(training, work, number)
   since = resources.clock() if resources.clock else 0.0
@@ -256,7 +256,7 @@ def _finished(
     number, counts = int(state[-1]), state[:-1]
   # Every process looks for the shards it needs of the last iteration.
   missing = 0
-  if config.leave_one_out == "counts" and 0 < number < config.iterations:
+  if config.leave_one_out in OWN_COUNTS and 0 < number < config.iterations:
     last = [training.entry(number - 1, shard) for shard in training.mine]
     missing = sum(store.get(entry) is None for entry in last)
   if resources.processes > 1:
@@ -281,7 +281,7 @@ def _held(
   if training.bitext.provenance is None:
     raise ValueError("leaving one out needs provenance")
   known = number > 0 or previous is not None or _extracted(model, groups)
-  if kind == "counts" and not known:
+  if kind in OWN_COUNTS and not known:
     kind = "singletons"
   # Of extraction there is no smoothing; singletons are always its own.
   first = (number == 0 and previous is None) or kind == "singletons"
@@ -295,6 +295,7 @@ def _held(
     weights=leave_one_out.theta_weights(model.weights),
     one_word=(tables.arity(model.table) == 0)
     & (model.table.source.lengths == 1),
+    words=leave_one_out.rule_words(model.table),
     alone=None if first else forced.own_rules(training.bitext.provenance),
   )
 
@@ -315,7 +316,7 @@ def _with_own(
   provenance, previous = work.bitext.provenance, training.previous
   if work.held is None or provenance is None:
     return training.mine
-  if number == 0 and previous is not None and work.held.kind == "counts":
+  if number == 0 and previous is not None and work.held.kind in OWN_COUNTS:
     contributions = [
       counts_lib.select(previous.own, s.rows) for s in training.mine
     ]
@@ -366,7 +367,7 @@ def _drop_shards(training: Training, number: int) -> None:
   """Drops the shards that no later iteration needs."""
   config, store = training.config, training.store
   last = number + 1 == config.iterations
-  needed = config.leave_one_out == "counts" and not last
+  needed = config.leave_one_out in OWN_COUNTS and not last
   for shard in training.mine:
     store.drop(training.entry(number - 1, shard))
     if not needed:

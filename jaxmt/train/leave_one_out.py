@@ -10,6 +10,9 @@ chart is changed to that under θ without the sentence's own counts (compare
 `estimate.leave_one_out`). A rule that only this sentence gave would not be in
 the table at all: what smoothing and other sentences' derivations gave it goes
 too. What matching cut off stays cut off.
+
+With leaving one out by lengths such a rule stays, and each of its probabilities
+is e^-5 for each word of both sides (Wuebker, Mauser & Ney 2010, section 4.2).
 """
 
 import dataclasses
@@ -23,6 +26,7 @@ from jaxmt.grammar import estimate
 from jaxmt.grammar.estimate import FLOOR, Groups, Totals
 from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.grammar.match.matching import Matches
+from jaxmt.grammar.table import RuleTable
 from jaxmt.hypergraph.forest import Forest
 from jaxmt.text import ragged
 from jaxmt.text.kernels import njit
@@ -32,6 +36,7 @@ from jaxmt.train.counts import Contributions
 # Score of a rule seen only in this sentence, where it may be used at all. Any
 # other rule is better, and scores that include it stay readable.
 LAST_RESORT_SCORE = -50.0
+LENGTH_SCORE = -5.0  # ln p for each word of such a rule, by lengths
 _NOTHING = 0.5 / COUNT_UNIT  # less than a unit is rounding
 
 
@@ -40,12 +45,14 @@ class HeldOut:
   """What is needed to leave a sentence's own counts out of θ.
 
   Attributes:
-    kind: "counts" or "singletons", see `ThetaConfig.leave_one_out`.
+    kind: "counts", "lengths" or "singletons", see
+      `ThetaConfig.leave_one_out`.
     total: sums of the counts that θ came from.
     groups: of the same rules.
     alpha: what smoothing added to each of them.
     weights: of the five features in the order of `estimate.THETA`, `[5]`.
     one_word: rules that translate one word by itself, bool `[R]`.
+    words: words of both sides of each rule, int64 `[R]`.
     alone: for every sentence of the training text the rules that it alone gave
       at extraction, N rows; None if the counts are those of extraction.
   """
@@ -56,6 +63,7 @@ class HeldOut:
   alpha: float
   weights: np.ndarray
   one_word: np.ndarray
+  words: np.ndarray
   alone: Ragged | None = None
 
 
@@ -108,13 +116,23 @@ def hold_out_forest(
 ) -> Forest:
   """Returns the forest with scores without the sentences' own counts.
 
-  For "counts", where nothing is forbidden; see `changes` for the arguments.
+  For "counts" and "lengths", where nothing is forbidden; see `changes` for the
+  arguments.
   """
   edges = np.diff(forest.edge_offsets[forest.node_offsets])
   sentence = np.repeat(np.arange(len(forest)), edges)
   change = changes(forest.edges.rule, sentence, own, held, rows)
   score = (forest.score + change).astype(np.float32)
   return dataclasses.replace(forest, score=score)
+
+
+def rule_words(table: RuleTable) -> np.ndarray:
+  """Returns the number of words of both sides of each rule, int64 `[R]`."""
+  counts = [
+    np.diff(ragged.row_offsets(side.flat >= 0)[side.offsets])
+    for side in (table.source, table.target)
+  ]
+  return counts[0] + counts[1]
 
 
 def theta_weights(weights: Mapping[str, float]) -> np.ndarray:
@@ -169,7 +187,9 @@ def changes(
       np.asarray(held.weights, np.float64),
       np.asarray(held.one_word, np.bool_),
       held.kind == "singletons",
+      held.kind == "lengths",
       float(held.alpha),
+      np.asarray(held.words, np.int64),
     ),
   )
 
@@ -189,9 +209,7 @@ class _Sums(NamedTuple):
 @njit
 def _shift(above, below, less_above, less_below):
   """How ln(above / below) changes, both floored as θ is."""
-  before = (
-    np.log(FLOOR) if below < _NOTHING else np.log(max(above / below, FLOOR))
-  )
+  before = _log_share(above, below)
   if less_below < _NOTHING:
     return np.log(FLOOR) - before
   return np.log(max(max(less_above, 0.0) / less_below, FLOOR)) - before
@@ -203,7 +221,7 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
   own_rules, own_offsets, own_units = own
   alone_rules, alone_offsets = alone
   member, pair = groups[0], groups[4]
-  weights, one_word, forbid, alpha = settings
+  weights, one_word, forbid, by_length, alpha, words = settings
   # What the present sentence gave.
   less = _Sums(
     np.zeros(len(totals.rule)),
@@ -239,13 +257,18 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
     while place < len(rules) and sentence[place] == row:
       which = rules[place]
       if which < len(member) and member[which]:
-        if not forbid:
-          out[place] = _change(which, groups, totals, less, weights)
-        elif (
+        only_own = (
           less.rule[which] > 0
           and totals.rule[which] - less.rule[which] < _NOTHING
-        ):
-          out[place] = LAST_RESORT_SCORE if one_word[which] else NONE
+        )
+        if forbid:
+          if only_own:
+            out[place] = LAST_RESORT_SCORE if one_word[which] else NONE
+        elif by_length and only_own:
+          score = LENGTH_SCORE * words[which] * weights.sum()
+          out[place] = score - _score(which, groups, totals, weights)
+        else:
+          out[place] = _change(which, groups, totals, less, weights)
       place += 1
     # Clear what was written.
     for which in own_rules[low:high]:
@@ -254,6 +277,29 @@ def _changes(rules, sentence, own, alone, groups, pair_rules, totals, settings):
       _clear(which, groups, less)
       removed[pair[which]] = 0
   return out
+
+
+@njit
+def _log_share(above, below):
+  """Ln(above / below), floored as θ is."""
+  if below < _NOTHING:
+    return np.log(FLOOR)
+  return np.log(max(above / below, FLOOR))
+
+
+@njit
+def _score(which, groups, totals, weights):
+  """The weighted θ of a rule."""
+  _, lhs, source, target, pair = groups
+  s, t, l, p = source[which], target[which], lhs[which], pair[which]
+  one, both = totals.rule[which], totals.pair[p]
+  return (
+    weights[0] * _log_share(both, totals.target_pair[t])
+    + weights[1] * _log_share(both, totals.source_pair[s])
+    + weights[2] * _log_share(one, totals.lhs[l])
+    + weights[3] * _log_share(one, totals.source[s])
+    + weights[4] * _log_share(one, totals.target[t])
+  )
 
 
 @njit

@@ -12,7 +12,8 @@ from jaxmt.train import derivation_losses
 
 COUNTS = ("viterbi", "nbest", "forest")
 FALLBACKS = ("default", "extraction", "scaled", "nearest", "skip")
-LEAVE_ONE_OUT = ("none", "singletons", "counts")
+LEAVE_ONE_OUT = ("none", "singletons", "counts", "lengths")
+OWN_COUNTS = ("counts", "lengths")  # those that change θ by a sentence's counts
 STATES = ("lm", "accumulators")
 
 
@@ -62,8 +63,11 @@ class ThetaConfig:
       decoded with, "singletons" forbids rules that only it has (a word no
       other sentence has can still be translated, as a last resort), "none"
       does neither. Derivations that must reach the reference do without rules
-      that only the sentence has, in both. All are of rules: the language model
-      keeps the sentence unless it is of other text (`lm.bitext`).
+      that only the sentence has, in both. "lengths" is "counts", but such rules
+      may be used, each probability being e^-5 for each of their words (Wuebker,
+      Mauser & Ney 2010, length-based leaving-one-out), so that only long ones
+      are avoided. All are of rules: the language model keeps the sentence
+      unless it is of other text (`lm.bitext`).
     searn_weight: share of what the search finds, in "searn".
     train_beam: hypotheses per cell in training; well over k + margin.
     train_pop: candidates scored per cell in training.

@@ -88,7 +88,7 @@ def check(config: ThetaConfig, *, provenance: bool) -> None:
     return
   for name, needing in (
     ("fallback", ("extraction", "scaled")),
-    ("leave_one_out", ("counts", "singletons")),
+    ("leave_one_out", ("singletons", *config_lib.OWN_COUNTS)),
   ):
     if getattr(config, name) in needing:
       raise ValueError(
@@ -156,7 +156,7 @@ def _searn(
     dataclasses.replace(
       config,
       counts="viterbi",
-      leave_one_out="singletons" if left_out == "counts" else left_out,
+      leave_one_out="none" if left_out == "none" else "singletons",
     ),
     method=method,
     options=options,
@@ -206,7 +206,8 @@ def count_forced(
   """Counts the derivations that reach the references of a shard.
 
   Where own counts are left out, a sentence does without the rules that only it
-  has, and may then not reach its reference.
+  has, and may then not reach its reference; not if their probability is by
+  length.
 
   Args:
     shard: which sentences.
@@ -217,7 +218,8 @@ def count_forced(
   del parameters, mesh
   rules = force.make_rules(work.model)
   provenance, alone = work.bitext.provenance, None
-  if work.config.leave_one_out != "none" and provenance is not None:
+  excludes = work.held is not None and work.held.kind != "lengths"
+  if excludes and provenance is not None:
     alone = force.own_rules(provenance)
   counted, start = [], 0
   for rows in shard.batches:
@@ -242,7 +244,11 @@ def _force(work: CountingWork, rows, own, rules, excluded) -> Counted:
   )
   forest = reached.forest
   held_out = work.held
-  if own is not None and held_out is not None and held_out.kind == "counts":
+  if (
+    own is not None
+    and held_out is not None
+    and held_out.kind in config_lib.OWN_COUNTS
+  ):
     forest = leave_one_out.hold_out_forest(forest, own, held_out, rows)
   references = ragged.select(work.bitext.references, rows)
   chosen = work.method.select(

@@ -18,9 +18,10 @@ def world():
   return make_world()
 
 
+@pytest.mark.parametrize("kind", ["counts", "lengths"])
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_held_out_scores_are_those_of_a_table_without_the_sentence(
-  world, alpha
+  world, alpha, kind
 ):
   model, bitext, _, _, made = world
   groups = estimate.group_rules(model.table)
@@ -32,12 +33,13 @@ def test_held_out_scores_are_those_of_a_table_without_the_sentence(
     counts.add(units, own)
     total = estimate.totals(units / COUNT_UNIT, groups, alpha=alpha)
     held = leave_one_out.HeldOut(
-      kind="counts",
+      kind=kind,
       total=total,
       groups=groups,
       alpha=alpha,
       weights=weights,
       one_word=np.zeros(len(model.table), np.bool_),
+      words=leave_one_out.rule_words(model.table),
       alone=forced.own_rules(bitext.provenance),
     )
     rules = np.arange(len(model.table))
@@ -49,9 +51,39 @@ def test_held_out_scores_are_those_of_a_table_without_the_sentence(
       held,
       every,
     ).reshape(len(bitext), -1)
+    changed = 0
     for row in range(len(bitext)):
       theta = _theta_without(bitext.provenance, groups, units, own, row, alpha)
-      np.testing.assert_allclose(got[row], theta @ weights - before, atol=1e-4)
+      want = theta @ weights - before
+      if kind == "lengths":
+        by_length = _by_length(model, bitext, total, own, row, want, before)
+        changed += (by_length != want).sum()
+        want = by_length
+      np.testing.assert_allclose(got[row], want, atol=1e-4)
+    assert bool(changed) == (kind == "lengths")
+
+
+def _by_length(model, bitext, total, own, row, want, before):
+  """The same, but rules of this sentence alone have e^-5 for each word."""
+  weights = leave_one_out.theta_weights(model.weights)
+  alone = set(forced.own_rules(bitext.provenance)[row].tolist())
+  start, stop = own.rules.offsets[row : row + 2]
+  given = dict(
+    zip(
+      own.rules.flat[start:stop].tolist(),
+      own.units[start:stop].tolist(),
+      strict=True,
+    )
+  )
+  want = want.copy()
+  for rule in np.flatnonzero(estimate.group_rules(model.table).member).tolist():
+    left = 0.0 if rule in alone else total.rules[rule]
+    left -= 0.0 if rule in alone else given.get(rule, 0) / COUNT_UNIT
+    if left < 1e-9 and total.rules[rule] > 0 and {rule} & (alone | {*given}):
+      words = [x for x in model.table.source[rule].tolist() if x >= 0]
+      words += [x for x in model.table.target[rule].tolist() if x >= 0]
+      want[rule] = -5.0 * len(words) * weights.sum() - before[rule]
+  return want
 
 
 def _theta_without(given, groups, units, own, row, alpha):
@@ -82,6 +114,7 @@ def test_holding_out_changes_the_chart_of_the_own_sentence_only(world):
     alpha=0.0,
     weights=leave_one_out.theta_weights(model.weights),
     one_word=one_word,
+    words=leave_one_out.rule_words(model.table),
   )
   rows = np.arange(len(bitext))
   own = counts.from_provenance(bitext.provenance, rows)

@@ -112,6 +112,7 @@ def test_own_counts_change_scores_of_options():
     weights=np.array([0.4, 0.6, 0.0, 0.0, 0.0]),
     one_word=(tables.arity(model.table) == 0)
     & (model.table.source.lengths == 1),
+    words=leave_one_out.rule_words(model.table),
   )
   rows = np.arange(len(bitext))
   rules = [np.unique(rng_rules(model, place)) for place in rows]

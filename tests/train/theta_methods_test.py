@@ -105,6 +105,18 @@ def test_forced_without_own_singletons_reaches_less(world):
   assert free.counts[alone].any() and not soft.counts[alone].any()
 
 
+def test_own_rules_of_a_probability_by_length_reach_as_much(world):
+  free = train(world, method="forced")
+  held = train(world, method="forced", leave_one_out="lengths")
+  assert held.history[0]["admissible"] == free.history[0]["admissible"]
+  # Long rules of one sentence lose against short ones.
+  model, bitext = world
+  alone = np.unique(force.own_rules(bitext.provenance).flat)
+  words = (model.table.source.lengths + model.table.target.lengths)[alone]
+  size = lambda got: got.counts[alone] @ words / got.counts[alone].sum()
+  assert size(held) < size(free)
+
+
 def test_unreached_sentences_fall_back_on_as_many_counts_as_words(world):
   model, bitext = world
   how = {"method": "forced", "leave_one_out": "counts"}
