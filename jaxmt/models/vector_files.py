@@ -1,10 +1,17 @@
-"""Word vectors in files: the text format of word2vec and GloVe.
+"""Word vectors in files: the text format of word2vec and GloVe, and .npz.
 
-One line a word: the word, then D numbers, separated by spaces. A first line of
-two whole numbers, V and D, is optional when reading and written always.
+Text has one line a word: the word, then D numbers, separated by spaces. A first
+line of two whole numbers, V and D, is optional when reading and written always.
+
+A file NAME.npz has the array `vectors`, `[V, D]`, or `q` of whole numbers with
+`scale`, whose product the vectors are; its words are the lines of NAME.words.gz
+beside it. It has no objects (no pickle).
 """
 
+import io
 import re
+import zipfile
+import zlib
 
 import numpy as np
 
@@ -16,12 +23,14 @@ _SIZE = re.compile("[0-9]{1,18}")
 
 
 def read(path: str) -> WordVectors:
-  """Reads word vectors, plain or gzipped.
+  """Reads word vectors: text, plain or gzipped, or .npz.
 
   Raises:
     InputError: naming the line, for numbers that are none or not finite, rows
       of different sizes, a word that stands twice, or a wrong header.
   """
+  if path.endswith(".npz"):
+    return _read_arrays(path)
   words: dict[str, int] = {}
   rows: list[np.ndarray] = []
   header = None
@@ -52,6 +61,52 @@ def read(path: str) -> WordVectors:
       line=1,
     )
   return WordVectors(words=tuple(words), vectors=np.stack(rows))
+
+
+def _read_arrays(path: str) -> WordVectors:
+  """Reads vectors from .npz, and their words from the file beside it."""
+  known = ("vectors", "q", "scale")
+  try:
+    data = io.BytesIO(files.read_bytes(path))
+    with np.load(data, allow_pickle=False) as found:
+      arrays = {name: found[name] for name in known if name in found.files}
+  except (
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    zipfile.BadZipFile,
+    zlib.error,
+  ) as error:
+    raise InputError(f"no arrays: {error}", path=path) from error
+  if "vectors" in arrays:
+    vectors = arrays["vectors"]
+  elif {"q", "scale"} <= {*arrays}:
+    vectors = arrays["q"].astype(np.float32) * arrays["scale"].astype(
+      np.float32
+    )
+  else:
+    raise InputError("has neither 'vectors' nor 'q' and 'scale'", path=path)
+  if (
+    vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fi"
+  ):
+    raise InputError("its vectors are no rows of numbers", path=path)
+  vectors = vectors.astype(np.float32)
+  if not np.isfinite(vectors).all():
+    raise InputError("a word needs one or more finite numbers", path=path)
+  beside = path.removesuffix(".npz") + ".words.gz"
+  words = files.read_lines(beside)
+  if len(words) != len(vectors):
+    raise InputError(
+      f"{len(words)} words, the arrays have {len(vectors)}", path=beside
+    )
+  seen: set[str] = set()
+  for number, word in enumerate(words, start=1):
+    if not word or word in seen:
+      cause = f"'{word}' stands twice" if word else "no word"
+      raise InputError(cause, path=beside, line=number)
+    seen.add(word)
+  return WordVectors(words=tuple(words), vectors=vectors)
 
 
 def _numbers(parts: list[str], path: str, line: int) -> np.ndarray:

@@ -29,6 +29,49 @@ def test_files_without_a_header_and_gzipped(tmp_path):
   np.testing.assert_array_equal(found.vectors, [[1, 2], [3, 4]])
 
 
+def _arrays(folder, words=b"a\nb\n", **arrays):
+  np.savez(folder / "v.npz", **arrays)
+  (folder / "v.words.gz").write_bytes(gzip.compress(words))
+  return str(folder / "v.npz")
+
+
+def test_arrays_with_their_words_beside(tmp_path):
+  rows = np.array([[1, 2], [3, -4]])
+  for arrays in (
+    {"vectors": rows / 2},
+    {"q": rows.astype(np.int8), "scale": np.float16(0.5)},
+  ):
+    found = vector_files.read(_arrays(tmp_path, **arrays))
+    assert found.words == ("a", "b")
+    np.testing.assert_array_equal(found.vectors, rows / 2)
+
+
+@pytest.mark.parametrize(
+  ("words", "arrays", "message"),
+  [
+    (b"a\n", {"vectors": np.ones((2, 2))}, "1 words, the arrays have 2"),
+    (b"a\na\n", {"vectors": np.ones((2, 2))}, ":2: 'a' stands twice"),
+    (b"a\n\n", {"vectors": np.ones((2, 2))}, ":2: no word"),
+    (b"a\nb\n", {"vectors": np.full((2, 2), np.nan)}, "finite numbers"),
+    (b"a\nb\n", {"vectors": np.ones(2)}, "no rows of numbers"),
+    (b"a\nb\n", {"other": np.ones((2, 2))}, "neither 'vectors' nor"),
+    (b"a\nb\n", {"vectors": np.array([{}, {}])}, "no arrays"),
+  ],
+)
+def test_bad_arrays(tmp_path, words, arrays, message):
+  with pytest.raises(InputError, match=message):
+    vector_files.read(_arrays(tmp_path, words, **arrays))
+
+
+def test_a_damaged_archive(tmp_path):
+  path = _arrays(tmp_path, vectors=np.ones((2, 2)))
+  whole = (tmp_path / "v.npz").read_bytes()
+  for data in (b"", b"PK", whole[: len(whole) // 2]):
+    (tmp_path / "v.npz").write_bytes(data)
+    with pytest.raises(InputError, match="no arrays"):
+      vector_files.read(path)
+
+
 @pytest.mark.parametrize(
   ("text", "message"),
   [
