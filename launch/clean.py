@@ -108,13 +108,11 @@ def _read(paths: aligned_text.Paths):
 
 def _write_best(paths: aligned_text.Paths, weights: np.ndarray) -> int:
   """Writes the best pairs; returns their number."""
-  number = max(1, round(FLAGS.keep * len(weights)))
-  order = np.argsort(-weights, kind="stable")
-  best = np.sort(order[:number]).tolist()
+  best = np.flatnonzero(pair_quality.best_pairs(weights, FLAGS.keep)).tolist()
   for name in ("source", "target", "links"):
     lines = files.read_lines(getattr(paths, name))
     files.write_lines(f"{FLAGS.filtered}.{name}", [lines[n] for n in best])
-  return number
+  return len(best)
 
 
 def main(argv: list[str]) -> None:

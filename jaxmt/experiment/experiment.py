@@ -6,6 +6,7 @@ described by an `ExperimentConfig`; the config files are in `configs/`.
     corpus -> align -> lm, grammar -> tune -> decode          the baseline
                weights -> theta -> mix -> tune -> decode      other systems
                weights -> learn -> decode             violation-fixing ones
+               weights -> models -> tune -> decode    trained models
       parse, dependencies -> tune -> decode           trees over phrases
                                               -> evaluate -> inspect
 
@@ -31,6 +32,7 @@ from jaxmt.experiment.experiment_config import (
   freeze,
 )
 from jaxmt.experiment.outcome import (
+  NeuralArtefacts,
   Outcome,
   SystemArtefacts,
   TreeArtefacts,
@@ -43,6 +45,7 @@ from jaxmt.experiment.stages import (
   gloss,
   grammar,
   lm,
+  neural,
   tree_parsing,
 )
 from jaxmt.experiment.stages import inspect as inspect_stage
@@ -65,6 +68,8 @@ def version(config: ExperimentConfig) -> str:
   if systems.PHRASE_DEPENDENCY in config.systems:
     paths += tree_parsing.input_paths(config.trees.parse).values()
     paths += tree_parsing.tree_paths(config.trees.parse).values()
+  if {*systems.NEURAL} & {*config.systems}:
+    paths += neural.input_paths(config.neural).values()
   if config.data.kind == "files":
     paths += corpus.input_paths(config.data.files).values()
   parts = {
@@ -90,14 +95,14 @@ def run(run: Run, config: ExperimentConfig) -> str:
   links = _links(run, config, text)
   model = run.stage("lm", lm.language_model, config=config.lm, corpus=text)
   built: dict[str, SystemArtefacts] = {}
-  trees: dict[str, TreeArtefacts] = {}
+  others: dict[str, TreeArtefacts | NeuralArtefacts] = {}
   rules = None
   if config.systems:
     rules = system_stages.extract_rules(
       run, config, "grammar", corpus=text, links=links
     )
     shared = {"corpus": text, "grammar": rules, "lm": model}
-    built, trees = system_stages.build(run, config, links, shared)
+    built, others = system_stages.build(run, config, links, shared)
   floor = run.stage(
     "gloss",
     gloss.gloss,
@@ -107,7 +112,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
   )
   decoded: dict[str, Artefact[Any]] = {
     **{name: artefacts.decode for name, artefacts in built.items()},
-    **{name: artefacts.decode for name, artefacts in trees.items()},
+    **{name: artefacts.decode for name, artefacts in others.items()},
   }
   translations = {name: decoded[name] for name in config.systems}
   scores = _scores(run, config, text, floor, translations)
@@ -130,7 +135,7 @@ def run(run: Run, config: ExperimentConfig) -> str:
       lm=model,
       scores=scores["test"],
     ),
-    trees=trees,
+    others=others,
   )
   return experiment_report.publish(run, outcome)
 

@@ -13,9 +13,11 @@ from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import systems
 from jaxmt.experiment.stages import (
   align,
+  corpus,
   evaluate,
   grammar,
   lm,
+  neural,
   system,
 )
 from jaxmt.experiment.stages import dependency_trees as tree_stages
@@ -29,11 +31,12 @@ from jaxmt.experiment.stages.evaluate import EvaluateConfig
 from jaxmt.experiment.stages.grammar import GrammarStageConfig
 from jaxmt.experiment.stages.inspect import InspectConfig
 from jaxmt.experiment.stages.lm import LmStageConfig
+from jaxmt.experiment.stages.neural import NeuralConfig
 from jaxmt.experiment.stages.system import SearchStageConfig
 from jaxmt.experiment.stages.theta import ThetaStageConfig
 from jaxmt.experiment.stages.tune import TuneStageConfig
 from jaxmt.features import frequent_events
-from jaxmt.train.theta_config import ThetaConfig
+from jaxmt.train.theta_config import OWN_COUNTS, ThetaConfig
 from jaxmt.train.violation import learn_config
 from jaxmt.train.violation.learn_config import LearnConfig
 
@@ -44,6 +47,7 @@ _DERIVED = (
   ("theta", "counts"),
   ("learn", "update"),
   ("learn", "seed"),
+  *(("neural", *path) for path in neural.SEEDS),
   ("evaluate", "part"),
 )
 
@@ -99,6 +103,7 @@ class ExperimentConfig:
       tuning sentence alone; the weights of all systems of rules are tuned on
       the others. 0: both use all tuning sentences.
     trees: settings of the system with trees over phrases.
+    neural: settings of the systems with trained models.
     warm_start: whether tuning starts from the weights before, as in figure 6:
       the baseline's, or those of the epoch before. If not, every tuning starts
       from the same weights.
@@ -128,6 +133,7 @@ class ExperimentConfig:
   own_rules: bool = False
   judged: int = 0
   trees: TreesConfig = dataclasses.field(default_factory=TreesConfig)
+  neural: NeuralConfig = dataclasses.field(default_factory=NeuralConfig)
   warm_start: bool = True
   evaluate: EvaluateConfig = dataclasses.field(default_factory=EvaluateConfig)
   inspect: InspectConfig = dataclasses.field(default_factory=InspectConfig)
@@ -172,7 +178,12 @@ def freeze(config: ml_collections.ConfigDict) -> ExperimentConfig:
     raise InputError("config key 'seed' must be from 0 to 4294967295")
   seed = frozen.seed if frozen.data.seed < 0 else frozen.data.seed
   embedded = dataclasses.replace(frozen.data.synthetic, seed=seed)
-  data = dataclasses.replace(frozen.data, synthetic=embedded)
+  files = frozen.data.files
+  if files.noise_seed < 0 or not files.noise:
+    # Without noise it makes no difference.
+    seed = frozen.seed if files.noise else 0
+    files = dataclasses.replace(files, noise_seed=seed)
+  data = dataclasses.replace(frozen.data, synthetic=embedded, files=files)
   return dataclasses.replace(frozen, data=data)
 
 
@@ -184,6 +195,7 @@ def _check_stages(frozen: ExperimentConfig) -> None:
       " nor 'files'"
     )
   _checked("data.synthetic", synthetic.check, frozen.data.synthetic)
+  _checked("data.files", corpus.check, frozen.data.files)
   _checked("align", align.check, frozen.align)
   _checked("lm", lm.check, frozen.lm)
   _checked("search", system.check, frozen.search)
@@ -205,7 +217,15 @@ def _check_stages(frozen: ExperimentConfig) -> None:
 
 
 def _check_learning(frozen: ExperimentConfig) -> None:
-  """Checks the settings of violation-fixing learning and of trees."""
+  """Checks the settings of systems that learn more than θ."""
+  _checked("neural", neural.check, frozen.neural)
+  neural.check_kinds(
+    frozen.systems,
+    grammar=frozen.grammar.kind,
+    documents=frozen.data.kind == "files"
+    and bool(frozen.data.files.train_documents),
+    provenance=frozen.grammar.provenance,
+  )
   _checked("learn", learn_config.check, frozen.learn)
   for name in ("held_out", "judged"):
     if getattr(frozen, name) < 2 and getattr(frozen, name) != 0:
@@ -247,5 +267,5 @@ def theta_settings(config: ExperimentConfig, name: str) -> ThetaStageConfig:
   return ThetaStageConfig(
     theta=theta,
     search=config.search,
-    keep_own=theta.leave_one_out == "counts" and config.epochs > 1,
+    keep_own=theta.leave_one_out in OWN_COUNTS and config.epochs > 1,
   )

@@ -117,7 +117,7 @@ def _all_measures(outcome: Outcome) -> dict[str, dict[str, float]]:
   measures = {
     name: _measures(system) for name, system in outcome.systems.items()
   }
-  for name, system in outcome.trees.items():
+  for name, system in outcome.others.items():
     stages = system.stages.items()
     measures[name] = {f"{stage}_seconds": one.seconds for stage, one in stages}
     measures[name]["seconds"] = round(sum(measures[name].values()), 3)

@@ -21,7 +21,12 @@ from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages import system as system_lib
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.experiment.stages.system import (
+  SearchStageConfig,
+  Theta,
+  TrainedModels,
+  Tuned,
+)
 from jaxmt.grammar import estimate
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files
@@ -217,6 +222,15 @@ def system_theta(run: FinishedRun, system: str) -> Theta | None:
   return theta
 
 
+def system_grammar(run: FinishedRun, system: str) -> Grammar:
+  """Returns the rules, with the trained model of the system if it has one."""
+  grammar = run.record("grammar", Grammar)
+  if system not in systems.NEURAL:
+    return grammar
+  trained = run.record(f"models-{system}", TrainedModels)
+  return system_lib.with_models(grammar, trained)
+
+
 def translator(
   run: FinishedRun,
   system: str | None = None,
@@ -225,7 +239,7 @@ def translator(
 ) -> Translator:
   """Returns a system with its weights and the search settings of the run."""
   name = find_system(run, system)
-  grammar, search = run.record("grammar", Grammar), run.search
+  grammar, search = system_grammar(run, name), run.search
   lm = run.record("lm", LanguageModel)
   tuned = run.tuned(name)
   theta = system_theta(run, name)

@@ -12,7 +12,7 @@ from jaxmt.experiment.stages.evaluate import Scores
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.inspect import Inspection
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.experiment.stages.system import Theta, Tuned
+from jaxmt.experiment.stages.system import Theta, TrainedModels, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta
 from jaxmt.experiment.stages.tree_parsing import (
   LearnedParser,
@@ -48,6 +48,26 @@ class SystemArtefacts:
   def history(self) -> list[dict[str, Any]]:
     """One record for each iteration of training θ."""
     return [] if self.learned is None else self.learned.value.history
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NeuralArtefacts:
+  """The artefacts of a system with a trained model.
+
+  Attributes:
+    models: the model.
+    tune: weights, those of its features among them.
+    decode: translations.
+  """
+
+  models: Artefact[TrainedModels]
+  tune: Artefact[Tuned]
+  decode: Artefact[Translations]
+
+  @property
+  def stages(self) -> dict[str, Artefact]:
+    """The artefacts by name."""
+    return {"models": self.models, "tune": self.tune, "decode": self.decode}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -89,11 +109,12 @@ class Outcome:
     links: word links.
     lm: the language model.
     grammar: the rules, or None without any system.
-    systems: the artefacts of each system.
+    systems: the artefacts of each system of rules and weights alone.
     translations: of each system, and the glosses.
     scores: evaluation by part.
     inspection: views of single sentences; None without any system or chart.
-    trees: the artefacts of the system with trees over phrases, by its name.
+    others: the artefacts of each system with trees over phrases or a trained
+      model.
   """
 
   config: Any
@@ -106,18 +127,20 @@ class Outcome:
   translations: Mapping[str, Artefact[Translations]]
   scores: Mapping[str, Artefact[Scores]]
   inspection: Artefact[Inspection] | None = None
-  trees: Mapping[str, TreeArtefacts] = dataclasses.field(default_factory=dict)
+  others: Mapping[str, TreeArtefacts | NeuralArtefacts] = dataclasses.field(
+    default_factory=dict
+  )
 
   @property
   def tuned(self) -> dict[str, Artefact[Tuned]]:
-    """The weights of every system, of those with trees, too."""
-    every = {**self.systems, **self.trees}
+    """The weights of every system."""
+    every = {**self.systems, **self.others}
     return {name: system.tune for name, system in every.items()}
 
   @property
   def system_stages(self) -> dict[str, dict[str, Artefact]]:
     """The artefacts of every system by stage."""
-    every = {**self.systems, **self.trees}
+    every = {**self.systems, **self.others}
     return {name: system.stages for name, system in every.items()}
 
   @property

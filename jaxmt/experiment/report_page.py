@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmt.experiment import config as config_lib
 from jaxmt.experiment import systems as system_names
-from jaxmt.experiment.outcome import Outcome
+from jaxmt.experiment.outcome import Outcome, TreeArtefacts
 from jaxmt.experiment.stages.inspect import Inspection, sentence_scores
 from jaxmt.inspection import phrase_tree_views
 from jaxmt.metrics import named_metrics
@@ -76,7 +76,9 @@ def _pictures(outcome: Outcome) -> list[str]:
   """Sections with the trees over phrases of the first test sentences."""
   lines = outcome.corpus.value.test_source
   sections = []
-  for name, system in outcome.trees.items():
+  for name, system in outcome.others.items():
+    if not isinstance(system, TreeArtefacts):
+      continue
     drawn = [
       html.drawn(phrase_tree_views.view_of(picture, line.split()))
       for picture, line in zip(

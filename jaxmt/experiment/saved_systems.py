@@ -25,7 +25,6 @@ from jaxmt.errors import InputError
 from jaxmt.experiment import finished_run
 from jaxmt.experiment.finished_run import FinishedRun
 from jaxmt.experiment.stages import system as system_lib
-from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import maxent_reordering, sentence_models
 from jaxmt.features import weights as weight_files
@@ -97,7 +96,7 @@ def export(
       its rules, or something else is at `output`.
   """
   name = finished_run.find_system(run, system)
-  grammar, tuned = run.record("grammar", Grammar), run.tuned(name)
+  grammar, tuned = finished_run.system_grammar(run, name), run.tuned(name)
   table = system_lib.rule_table(grammar, finished_run.system_theta(run, name))
   weights, native_form = tuned.weights, form == "native"
   if not native_form:

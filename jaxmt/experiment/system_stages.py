@@ -7,7 +7,11 @@ from jaxmt.experiment.experiment_config import (
   ExperimentConfig,
   theta_settings,
 )
-from jaxmt.experiment.outcome import SystemArtefacts, TreeArtefacts
+from jaxmt.experiment.outcome import (
+  NeuralArtefacts,
+  SystemArtefacts,
+  TreeArtefacts,
+)
 from jaxmt.experiment.pipeline import Artefact, Run
 from jaxmt.experiment.stages import (
   decode,
@@ -15,6 +19,7 @@ from jaxmt.experiment.stages import (
   held_out,
   lm,
   mix_theta,
+  neural,
   tree_parsing,
 )
 from jaxmt.experiment.stages import dependency_trees as tree_stages
@@ -26,6 +31,7 @@ from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.held_out import HoldOutConfig
 from jaxmt.experiment.stages.learn import LearningConfig
 from jaxmt.experiment.stages.mix_theta import MixConfig
+from jaxmt.experiment.stages.neural import NeuralStageConfig
 from jaxmt.experiment.stages.system import Theta, Tuned
 from jaxmt.experiment.stages.theta import LearnedTheta
 from jaxmt.experiment.stages.tune import TuningConfig
@@ -36,8 +42,10 @@ def build(
   config: ExperimentConfig,
   links: Artefact,
   shared: dict[str, Artefact],
-) -> tuple[dict[str, SystemArtefacts], dict[str, TreeArtefacts]]:
-  """Trains and decodes the systems: those of rules, and trees over phrases."""
+) -> tuple[
+  dict[str, SystemArtefacts], dict[str, TreeArtefacts | NeuralArtefacts]
+]:
+  """Trains and decodes the systems: those of rules alone, and all others."""
   learned_from, tuned_on = shared, shared["corpus"]
   if config.judged:
     judged, tuned_on = (
@@ -53,13 +61,14 @@ def build(
   if config.held_out and any(map(systems.learns_weights, config.systems)):
     learned_from = _held_out(run, config, links, **learned_from)
   built = _systems(run, config, shared, learned_from, tuned_on)
-  trees = {}
-  if systems.PHRASE_DEPENDENCY in config.systems:
-    coarse = built[systems.PRIMARY].tune
-    trees[systems.PHRASE_DEPENDENCY] = _trees(
-      run, config, links, coarse=coarse, **shared
-    )
-  return built, trees
+  others: dict[str, TreeArtefacts | NeuralArtefacts] = {}
+  for name in config.systems:
+    tuned = built[systems.PRIMARY].tune
+    if name == systems.PHRASE_DEPENDENCY:
+      others[name] = _trees(run, config, links, coarse=tuned, **shared)
+    elif name in systems.NEURAL:
+      others[name] = _neural(run, config, name, tuned, shared, tuned_on)
+  return built, others
 
 
 def extract_rules(
@@ -124,7 +133,7 @@ def _systems(
   """
   built: dict[str, SystemArtefacts] = {}
   for name in config.systems:
-    if name == systems.PHRASE_DEPENDENCY:
+    if not systems.has_rules_alone(name):
       continue
     baseline = built[systems.PRIMARY].tune if built else None
     if systems.learns_weights(name):
@@ -208,6 +217,49 @@ def _epochs(
     )
   assert tuned is not None
   return learned, mixed, tuned
+
+
+def _neural(
+  run: Run,
+  config: ExperimentConfig,
+  name: str,
+  tuned: Artefact[Tuned],
+  shared: dict[str, Artefact],
+  tuned_on: Artefact[Corpus],
+) -> NeuralArtefacts:
+  """Trains a model with the baseline's weights, tunes again, translates."""
+  models = run.stage(
+    f"models-{name}",
+    neural.train,
+    config=NeuralStageConfig(
+      kind=name, neural=config.neural, search=config.search, seed=config.seed
+    ),
+    resumable=True,
+    tuned=tuned,
+    **{**shared, "corpus": tuned_on},
+    **_given(**neural.input_paths(config.neural)),
+  )
+  again = run.stage(
+    f"tune-{name}",
+    tuning.tune,
+    config=TuningConfig(
+      tune=config.tune, search=config.search, seed=config.seed
+    ),
+    resumable=True,
+    models=models,
+    **{**shared, "corpus": tuned_on},
+    **_start(config, tuned),
+  )
+  decoded = run.stage(
+    f"decode-{name}",
+    decode.translate,
+    config=config.search,
+    resumable=False,
+    tuned=again,
+    models=models,
+    **shared,
+  )
+  return NeuralArtefacts(models=models, tune=again, decode=decoded)
 
 
 def _trees(

@@ -11,6 +11,10 @@ trees over phrases, with weights of their own.
 
 "max-violation", "early", "skip", "standard" and "local" have the baseline's θ
 and learn weights on the training text instead of tuning them.
+
+"topics", "topic-mixtures", "similarity", "scorer" and "recursive" have the
+baseline's θ and a trained model each, whose features are tuned with the others
+(`stages.neural`).
 """
 
 import dataclasses
@@ -25,6 +29,9 @@ from jaxmt.train.violation import learn_config as learn_config
 
 PRIMARY = "primary"
 RETUNED = "retuned"
+TOPICS, MIXTURES = "topics", "topic-mixtures"
+SIMILARITY, SCORER, RECURSIVE = "similarity", "scorer", "recursive"
+NEURAL = (TOPICS, MIXTURES, SIMILARITY, SCORER, RECURSIVE)
 PHRASE_DEPENDENCY = "phrase-dependency"
 # The methods of the loss-augmented training paper, section IV, by our names.
 SYSTEMS: Mapping[str, Mapping[str, Any]] = {
@@ -44,12 +51,18 @@ SYSTEMS: Mapping[str, Mapping[str, Any]] = {
   PHRASE_DEPENDENCY: {"method": "primary"},
   # Violation-fixing updates; θ is the baseline's.
   **{update: {"method": "primary"} for update in learn_config.UPDATES},
+  **{kind: {"method": "primary"} for kind in NEURAL},
 }
 
 
 def learns_weights(name: str) -> bool:
   """Returns whether a system learns its weights on the training text."""
   return name in learn_config.UPDATES
+
+
+def has_rules_alone(name: str) -> bool:
+  """Returns whether a system is its rules, their θ and weights, no more."""
+  return name != PHRASE_DEPENDENCY and name not in NEURAL
 
 
 def check(names: Sequence[str], theta: ThetaConfig) -> None:

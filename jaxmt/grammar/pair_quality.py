@@ -233,6 +233,19 @@ def pair_weights(
   return weights / (weights.mean() if len(weights) else 1.0)
 
 
+def best_pairs(weights: np.ndarray, keep: float) -> np.ndarray:
+  """Returns which pairs are the best ones, of equal ones the first; `[N]`.
+
+  Args:
+    weights: of the pairs, `[N]`.
+    keep: their share; at least one pair stays.
+  """
+  number = max(1, round(keep * len(weights)))
+  best = np.zeros(len(weights), np.bool_)
+  best[np.argsort(-weights, kind="stable")[:number]] = True
+  return best
+
+
 def parse_weights(lines: Sequence[str], *, path: str | None) -> np.ndarray:
   """Returns the weights of sentence pairs, one of each line, `[N]`.
 

@@ -72,6 +72,19 @@ def select(ragged: Ragged, rows: np.ndarray) -> Ragged:
   return Ragged(flat=flat, offsets=offsets)
 
 
+def emptied(ragged: Ragged, rows: np.ndarray) -> Ragged:
+  """Returns the same number of rows, of which some lose all their items.
+
+  Args:
+    ragged: N rows.
+    rows: which ones, bool `[N]`.
+  """
+  return Ragged(
+    flat=ragged.flat[~np.repeat(rows, ragged.lengths)],
+    offsets=row_offsets(np.where(rows, 0, ragged.lengths)),
+  )
+
+
 def concatenate(parts: list[Ragged]) -> Ragged:
   """Returns the rows of all parts, one part after the other."""
   lengths = np.concatenate([part.lengths for part in parts])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmt.corpora import noise as noise_lib
 from jaxmt.corpora import synthetic
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
@@ -47,6 +48,7 @@ class Corpus(Record):
     train_target: their target lines.
     train_trees: PTB trees of the training source, or None.
     train_links: word links in Pharaoh format, or None.
+    train_documents: which document each training pair is of, or None.
     tune_source: source lines for tuning.
     tune_references: the references of each sentence.
     tune_trees: trees of the tuning source, or None.
@@ -62,6 +64,7 @@ class Corpus(Record):
   train_target: list[str]
   train_trees: list[str] | None = None
   train_links: list[str] | None = None
+  train_documents: list[str] | None = None
   tune_source: list[str] = dataclasses.field(default_factory=list)
   tune_references: list[list[str]] = dataclasses.field(default_factory=list)
   tune_trees: list[str] | None = None
@@ -172,6 +175,7 @@ class FilesConfig:
     train_target: training target text.
     train_trees: PTB trees of the training source, or "".
     train_links: word links in Pharaoh format, or "".
+    train_documents: a name for each training pair, that of its document, or "".
     tune_source: tuning source text.
     tune_references: one file for each reference.
     tune_trees: trees of the tuning source, or "".
@@ -186,6 +190,9 @@ class FilesConfig:
     tune_sentences: N: only the first N tuning sentences are used; 0 for all.
     spread: take the N training pairs and tuning sentences at even distances
       from the whole files, not their first ones, for files in some order.
+    noise: noise that some training pairs get, "kind:share" each, see
+      `jaxmt.corpora.noise`.
+    noise_seed: of which pairs these are; a negative one means the experiment's.
     lm_text: files of further target text for the language model.
   """
 
@@ -193,6 +200,7 @@ class FilesConfig:
   train_target: str = ""
   train_trees: str = ""
   train_links: str = ""
+  train_documents: str = ""
   tune_source: str = ""
   tune_references: tuple[str, ...] = ()
   tune_trees: str = ""
@@ -204,6 +212,8 @@ class FilesConfig:
   train_pairs: int = 0
   tune_sentences: int = 0
   spread: bool = False
+  noise: tuple[str, ...] = ()
+  noise_seed: int = -1
   lm_text: tuple[str, ...] = ()
 
 
@@ -251,6 +261,7 @@ def reverse(config: None, *, corpus: Corpus) -> Corpus:
   return Corpus(
     train_source=corpus.train_target,
     train_target=corpus.train_source,
+    train_documents=corpus.train_documents,
     lm_text=corpus.lm_text_reverse,
     **fields,
   )
@@ -287,6 +298,16 @@ def describe(config: None, *, corpus: Corpus) -> Description:
   return Description(rows=rows)
 
 
+def check(config: FilesConfig) -> None:
+  """Raises `ValueError` for noise that makes no sense."""
+  noise_lib.parse(config.noise)
+  if config.noise and (config.train_links or config.train_trees):
+    raise ValueError(
+      "given links and trees are not those of pairs with noise: leave out"
+      " train_links and train_trees"
+    )
+
+
 def input_paths(config: FilesConfig) -> dict[str, str]:
   """Returns the files to read, by parameter of `from_files`.
 
@@ -297,6 +318,8 @@ def input_paths(config: FilesConfig) -> dict[str, str]:
   for field in dataclasses.fields(FilesConfig):
     value = getattr(config, field.name)
     if isinstance(value, tuple):
+      if field.name == "noise":
+        continue
       if not value and field.name != "lm_text":
         raise InputError(f"config key 'data.files.{field.name}' is empty")
       paths.update({f"{field.name}_{i}": v for i, v in enumerate(value)})
@@ -336,17 +359,39 @@ def from_files(config: FilesConfig, **paths: str) -> Corpus:
     trees_of = _training_lines(config, config.train_trees, len(every_source))
     _check_trees(trees_of, config.train_trees, source, config.train_source)
     fields["train_trees"] = bitext.select_lines(trees_of, pairs)
+  if config.train_documents:
+    names = _training_lines(config, config.train_documents, len(every_source))
+    bitext.check_line_count(
+      len(names),
+      path=config.train_documents,
+      expected=len(source),
+      expected_path=config.train_source,
+    )
+    fields["train_documents"] = bitext.select_lines(names, pairs)
   used = set(_places(len(every_target), config.train_pairs, config).tolist())
   more = [one for row, one in enumerate(every_target) if row not in used]
   for path in config.lm_text:
     more += files.read_lines(path)
   for part in PARTS:
     fields |= _read_part(config, part)
+  train_source = bitext.select_lines(source, pairs)
+  train_target = bitext.select_lines(target, pairs)
+  metrics: dict[str, Any] = {"pairs": report.pairs, **report.dropped}
+  if config.noise:
+    noisy = noise_lib.add(
+      train_source,
+      train_target,
+      noise_lib.parse(config.noise),
+      seed=max(config.noise_seed, 0),
+    )
+    train_target = noisy.target
+    counts = np.bincount(noisy.kind + 1, minlength=1 + len(noise_lib.KINDS))
+    metrics |= dict(zip(noise_lib.KINDS, counts[1:].tolist(), strict=True))
   return Corpus(
-    train_source=bitext.select_lines(source, pairs),
-    train_target=bitext.select_lines(target, pairs),
+    train_source=train_source,
+    train_target=train_target,
     lm_text=more or None,
-    metrics={"pairs": report.pairs, **report.dropped},
+    metrics=metrics,
     **fields,
   )
 
@@ -378,11 +423,16 @@ def _read_part(config: FilesConfig, part: str) -> dict[str, Any]:
 
 def _places(size: int, number: int, config: FilesConfig) -> np.ndarray:
   """Which lines of a file of `size` lines are used; 0 stands for all."""
+  if config.spread or not 0 < number < size:
+    return spread_rows(size, number)
+  return np.arange(number)
+
+
+def spread_rows(size: int, number: int) -> np.ndarray:
+  """Returns N of `size` rows at even distances; all for 0 or too many."""
   if not 0 < number < size:
     return np.arange(size)
-  if config.spread:
-    return np.arange(number) * size // number
-  return np.arange(number)
+  return np.arange(number) * size // number
 
 
 def _chosen(lines: list, number: int, config: FilesConfig) -> list:

@@ -15,7 +15,12 @@ from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import PARTS, Corpus, Translations
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.experiment.stages.system import (
+  SearchStageConfig,
+  Theta,
+  TrainedModels,
+  Tuned,
+)
 from jaxmt.features import frequent_events, string_templates
 from jaxmt.tune import kbest_decoder
 
@@ -30,6 +35,7 @@ def translate(
   lm: LanguageModel,
   tuned: Tuned,
   theta: Theta | None = None,
+  models: TrainedModels | None = None,
 ) -> Translations:
   """Translates the tuning and the test part.
 
@@ -40,7 +46,9 @@ def translate(
     lm: the language model.
     tuned: the weights.
     theta: rule probabilities, if not the grammar's own.
+    models: trained features beside those of the grammar.
   """
+  grammar = system.with_models(grammar, models)
   fields: dict[str, Any] = {}
   metrics = {}
   for part in PARTS:

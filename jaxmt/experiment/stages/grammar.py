@@ -10,7 +10,11 @@ import numpy as np
 from jaxmt.errors import InputError
 from jaxmt.experiment.record import Record
 from jaxmt.experiment.stages.align import Links
-from jaxmt.experiment.stages.corpus import Corpus, encode_training
+from jaxmt.experiment.stages.corpus import (
+  Corpus,
+  TrainingPairs,
+  encode_training,
+)
 from jaxmt.features import maxent_reordering, sentence_models
 from jaxmt.features.maxent_reordering import MaxEntOptions, ReorderingModel
 from jaxmt.features.sentence_models import SentenceModel
@@ -33,11 +37,12 @@ from jaxmt.grammar.pair_quality import WalkOptions
 from jaxmt.grammar.provenance import Provenance
 from jaxmt.grammar.table import Kind, RuleTable
 from jaxmt.runtime.runner import Runner
-from jaxmt.text import array_folder
+from jaxmt.text import array_folder, ragged
 from jaxmt.text import trees as trees_lib
 from jaxmt.text.binarize import binarize_left_heavy
 from jaxmt.text.trees import Trees
 
+_NO_TREE = "()"  # of a sentence without words
 KINDS = ("hiero", "t2s", "joint", "phrase", "btg")
 
 
@@ -59,6 +64,8 @@ class GrammarStageConfig:
     provenance: keep which sentence gave which rule, for leaving one out.
     features: static features beside the standard ones, by name (see
       `jaxmt.grammar.extract.static_features`).
+    keep: share of the training pairs that rules are extracted from, those of
+      best quality (see `jaxmt.grammar.pair_quality`).
     weighted: add two translation probabilities from counts that are weighted
       by the quality of sentence pairs (see `jaxmt.grammar.pair_quality`).
     walk: how that quality is found.
@@ -80,6 +87,7 @@ class GrammarStageConfig:
   provenance: bool = True
   phrases: PhraseOptions = dataclasses.field(default_factory=PhraseOptions)
   features: tuple[str, ...] = ()
+  keep: float = 1.0
   weighted: bool = False
   walk: WalkOptions = dataclasses.field(default_factory=WalkOptions)
   reordering: MaxEntOptions = dataclasses.field(default_factory=MaxEntOptions)
@@ -172,6 +180,8 @@ def check(config: GrammarStageConfig) -> None:
     raise InputError("config key 'grammar.similarity' needs 'grammar.models'")
   if config.similar_best < 0:
     raise InputError("config key 'grammar.similar_best' must not be negative")
+  if not 0 < config.keep <= 1:
+    raise InputError("config key 'grammar.keep' is not above 0 and at most 1")
   if config.weighted and not config.provenance:
     raise InputError("config key 'grammar.weighted' needs 'provenance'")
 
@@ -246,9 +256,9 @@ def _extract(
   config: GrammarStageConfig, corpus: Corpus, links: Links
 ) -> Grammar:
   """The rules, without trained features."""
-  pairs = encode_training(corpus, links.links)
+  pairs, weights = _judged(config, encode_training(corpus, links.links))
   if config.kind == "phrase":
-    return _phrase_table(config, pairs)
+    return _phrase_table(config, pairs, weights)
   extractors: list[Extractor] = []
   trees = None
   if config.kind in ("hiero", "joint"):
@@ -261,7 +271,12 @@ def _extract(
   if config.kind in ("t2s", "joint"):
     if corpus.train_trees is None:
       raise _needs_trees(config)
-    trees = parse_trees(corpus.train_trees, binarize=config.binarize)
+    dropped = pairs.source.lengths == 0
+    lines = [
+      _NO_TREE if gone else line
+      for gone, line in zip(dropped, corpus.train_trees, strict=True)
+    ]
+    trees = parse_trees(lines, binarize=config.binarize)
     extractors.append(functools.partial(ghkm.tree_rules, options=config.trees))
   extracted = extraction.extract(
     pairs.source,
@@ -278,9 +293,7 @@ def _extract(
     alpha=config.alpha,
     features=config.features,
   )
-  table = extracted.table
-  if config.weighted:
-    table = _with_weighted(config, table, extracted.provenance, pairs)
+  table = _with_weighted(config, extracted.table, extracted.provenance, weights)
   reordering, known = None, {}
   if config.kind == "btg":
     table = btg.with_joining_rules(table)
@@ -323,10 +336,15 @@ def _reordering(config: GrammarStageConfig, pairs):
   }
 
 
-def _with_weighted(
-  config: GrammarStageConfig, table: RuleTable, provenance, pairs
-) -> RuleTable:
-  """Adds the probabilities that `config.weighted` asks for."""
+def _judged(
+  config: GrammarStageConfig, pairs: TrainingPairs
+) -> tuple[TrainingPairs, np.ndarray | None]:
+  """The pairs to extract from, dropped ones empty, and weights of all.
+
+  Without weights if nothing needs them.
+  """
+  if not config.weighted and config.keep == 1:
+    return pairs, None
   weights = pair_quality.pair_weights(
     pairs.source,
     pairs.target,
@@ -336,13 +354,35 @@ def _with_weighted(
     options=config.walk,
     runner=Runner(workers=2),
   )
+  stays = pair_quality.best_pairs(weights, config.keep)
+  return dataclasses.replace(
+    pairs,
+    source=ragged.emptied(pairs.source, ~stays),
+    target=ragged.emptied(pairs.target, ~stays),
+    links=ragged.emptied(pairs.links, ~stays),
+  ), weights
+
+
+def _with_weighted(
+  config: GrammarStageConfig,
+  table: RuleTable,
+  provenance: Provenance | None,
+  weights: np.ndarray | None,
+) -> RuleTable:
+  """Adds the probabilities that `config.weighted` asks for."""
+  if not config.weighted or provenance is None or weights is None:
+    return table
   values = pair_quality.weighted_probabilities(
     table, provenance, weights, alpha=config.alpha
   )
   return table_lib.with_features(table, pair_quality.NAMES, values)
 
 
-def _phrase_table(config: GrammarStageConfig, pairs) -> Grammar:
+def _phrase_table(
+  config: GrammarStageConfig,
+  pairs: TrainingPairs,
+  weights: np.ndarray | None,
+) -> Grammar:
   """The phrase table of the training pairs."""
   extracted = phrases.extract(
     pairs.source,
@@ -356,10 +396,11 @@ def _phrase_table(config: GrammarStageConfig, pairs) -> Grammar:
     ),
     runner=Runner(workers=2),
   )
+  table = _with_weighted(config, extracted.table, extracted.provenance, weights)
   return Grammar(
-    table=extracted.table,
+    table=table,
     provenance=extracted.provenance,
     kind="phrase",
     orientation=config.phrases.reordering,
-    metrics={"rules": len(extracted.table)},
+    metrics={"rules": len(table)},
   )

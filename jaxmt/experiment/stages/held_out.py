@@ -52,6 +52,7 @@ def pairs(config: HoldOutConfig, *, corpus: Corpus) -> Corpus:
     train_target=_chosen(config, corpus.train_target),
     train_trees=given(corpus.train_trees),
     train_links=given(corpus.train_links),
+    train_documents=given(corpus.train_documents),
   )
 
 

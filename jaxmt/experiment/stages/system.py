@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar, parse_trees
 from jaxmt.experiment.stages.lm import LanguageModel
 from jaxmt.features import maxent_reordering, phrase_order, sentence_models
+from jaxmt.features.sentence_models import SentenceModel
 from jaxmt.grammar import estimate
 from jaxmt.grammar import filter as filter_lib
 from jaxmt.grammar import table as table_lib
@@ -99,6 +100,44 @@ class Tuned(Record):
   history: list[dict[str, Any]] = dataclasses.field(default_factory=list)
   metrics: dict[str, Any] | None = None
   lattice: dict[str, Any] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainedModels(Record):
+  """Models of rules in sentences, and of derivations.
+
+  Attributes:
+    models: see `jaxmt.features.sentence_models`.
+    start: weights that they were trained with.
+    metrics: how well they learned.
+  """
+
+  models: tuple[SentenceModel, ...]
+  start: dict[str, float]
+  metrics: dict[str, Any]
+
+  def to_values(self) -> dict[str, Any]:
+    """See `Record`."""
+    values = sentence_models.to_values(self.models)
+    return {**values, "start": self.start, "metrics": self.metrics}
+
+  @classmethod
+  def from_values(cls, values: Mapping[str, Any]) -> Self:
+    """See `Record`."""
+    return cls(
+      models=sentence_models.from_values(values),
+      start=values["start"],
+      metrics=values["metrics"],
+    )
+
+
+def with_models(grammar: Grammar, trained: TrainedModels | None) -> Grammar:
+  """Returns the rules with trained models beside those they have."""
+  if trained is None:
+    return grammar
+  models = (*grammar.models, *trained.models)
+  sentence_models.features(models)  # no name twice
+  return dataclasses.replace(grammar, models=models)
 
 
 def rule_table(

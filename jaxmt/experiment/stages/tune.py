@@ -10,7 +10,12 @@ from jaxmt.experiment.stages import system
 from jaxmt.experiment.stages.corpus import Corpus
 from jaxmt.experiment.stages.grammar import Grammar
 from jaxmt.experiment.stages.lm import LanguageModel
-from jaxmt.experiment.stages.system import SearchStageConfig, Theta, Tuned
+from jaxmt.experiment.stages.system import (
+  SearchStageConfig,
+  Theta,
+  TrainedModels,
+  Tuned,
+)
 from jaxmt.features import frequent_events
 from jaxmt.features.frequent_events import EventSizes
 from jaxmt.metrics import named_metrics
@@ -192,6 +197,7 @@ def tune(
   lm: LanguageModel,
   theta: Theta | None = None,
   start: Tuned | None = None,
+  models: TrainedModels | None = None,
   partial: Store | None = None,
 ) -> Tuned:
   """Tunes weights on the tuning part.
@@ -203,9 +209,11 @@ def tune(
     lm: the language model.
     theta: rule probabilities, if not the grammar's own.
     start: weights to start from.
+    models: trained features beside those of the grammar.
     partial: stores the state after each round, to resume from.
   """
   settings = config.tune
+  grammar = system.with_models(grammar, models)
   model, spans = system.part_model(
     config.search,
     "tune",
@@ -218,6 +226,8 @@ def tune(
   weights = kbest_decoder.start_weights(model.feature_names)
   if start is not None:
     weights |= start.weights
+  if models is not None:
+    weights |= models.start
   method = _whole_method(settings)
   lists = kbest_decoder.ListOptions(
     size=settings.nbest,

@@ -43,6 +43,42 @@ def test_the_first_pairs_with_their_links_and_trees(tmp_path):
   assert len(made.tune_source) == 4
 
 
+def test_documents_of_the_pairs_that_stay(tmp_path):
+  (tmp_path / "d").write_text("one\none\ntwo\ntwo\n")
+  names = {"train_documents": str(tmp_path / "d"), "train_trees": ""}
+  made = corpus.from_files(_config(tmp_path, **names))
+  assert made.train_documents == ["one", "two"]  # the second has no target
+  whole = corpus.from_files(_config(tmp_path, train_pairs=0, **names))
+  assert whole.train_documents == ["one", "two", "two"]
+  assert corpus.reverse(None, corpus=whole).train_documents == [
+    *("one", "two", "two")
+  ]
+  (tmp_path / "d").write_text("one\ntwo\n")
+  with pytest.raises(InputError, match="d:2: "):
+    corpus.from_files(_config(tmp_path, train_pairs=0, **names))
+
+
+def test_noise_in_the_training_pairs(tmp_path):
+  settings = {"train_links": "", "train_trees": "", "train_pairs": 0}
+  config = _config(tmp_path, noise=("untranslated:0.7",), **settings)
+  corpus.check(config)
+  made = corpus.from_files(config)
+  assert made.train_source == ["a b", "b a", "a"]
+  same = [
+    s == t for s, t in zip(made.train_source, made.train_target, strict=True)
+  ]
+  assert sum(same) == made.metrics["untranslated"] == 2
+  assert corpus.input_paths(config).keys() == (
+    corpus.input_paths(_config(tmp_path, **settings)).keys()
+  )
+  for changes, message in (
+    ({"noise": ("typos:1",)}, "none of"),
+    ({"noise": ("truncated:0.1",), "train_trees": ""}, "given links"),
+  ):
+    with pytest.raises(ValueError, match=message):
+      corpus.check(_config(tmp_path, **changes))
+
+
 def test_all_pairs_need_all_trees(tmp_path):
   with pytest.raises(InputError, match="uneven"):
     corpus.from_files(_config(tmp_path, train_pairs=0))

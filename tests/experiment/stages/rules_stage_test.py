@@ -159,6 +159,48 @@ def test_probabilities_of_weighted_sentence_pairs(joint):
     extract(weighted=True, provenance=False)
 
 
+@pytest.mark.parametrize("kind", ["hiero", "joint", "phrase", "btg"])
+def test_weighted_probabilities_of_all_kinds(kind):
+  weighted = extract(kind=kind, weighted=True)
+  columns = [
+    table_lib.feature(weighted.table, name) for name in pair_quality.NAMES
+  ]
+  assert all((column <= 0).all() for column in columns)
+  assert (np.concatenate(columns) < 0).any()
+
+
+@pytest.mark.parametrize("kind", ["hiero", "joint", "phrase", "btg"])
+def test_rules_of_the_best_pairs_alone(kind):
+  weights = np.array([1.0, 3.0, 0.5, 2.0])
+  assert pair_quality.best_pairs(weights, 0.5).tolist() == [0, 1, 0, 1]
+  assert pair_quality.best_pairs(np.ones(4), 0.5).tolist() == [1, 1, 0, 0]
+  assert pair_quality.best_pairs(weights, 0.01).sum() == 1
+  whole, half = extract(kind=kind), extract(kind=kind, keep=0.5)
+  assert len(half.table) < len(whole.table)
+  used = half.provenance.rules.lengths > 0
+  assert len(used) == len(TEXT.train_source) and used.sum() == 2
+  # The same as of a corpus of these pairs.
+  rows = np.flatnonzero(used).tolist()
+  pick = lambda lines: [lines[row] for row in rows]
+  text = dataclasses.replace(
+    TEXT,
+    train_source=pick(TEXT.train_source),
+    train_target=pick(TEXT.train_target),
+    train_trees=pick(TEXT.train_trees),
+  )
+  alone = grammar.extract(
+    grammar.GrammarStageConfig(kind=kind),
+    corpus=text,
+    links=Links(links=pick(LINKS.links)),
+  )
+  assert len(alone.table) == len(half.table)
+  np.testing.assert_allclose(
+    np.sort(alone.table.features.sum(1)), np.sort(half.table.features.sum(1))
+  )
+  with pytest.raises(InputError, match=r"'grammar\.keep'"):
+    extract(keep=0.0)
+
+
 def _trained_folders(folder):
   """Random models of the corpus' words, as folders: similarity, network."""
   rng = np.random.default_rng(0)
