@@ -56,8 +56,15 @@ def learn(
     tune_lm: the language model that they are for, if not `lm`.
     partial: stores forced forests and states, to resume from.
   """
+  # The rules that pairs gave are known by their numbers in the whole table.
   model, spans = system.part_model(
-    config.search, "train", corpus=corpus, grammar=grammar, lm=lm, weights={}
+    config.search,
+    "train",
+    corpus=corpus,
+    grammar=grammar,
+    lm=lm,
+    weights={},
+    all_rules=config.learn.leave_one_out != "none",
   )
   tune_model, tune_spans = system.part_model(
     config.search,

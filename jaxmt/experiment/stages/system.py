@@ -174,11 +174,11 @@ def part_model(
   lm: LanguageModel,
   weights: Mapping[str, float],
   theta: Theta | None = None,
+  all_rules: bool | None = None,
 ) -> tuple[Model, Ragged | None]:
   """Returns the model that decodes a part, and the part's constituents.
 
-  The model has all rules for "train", and otherwise those that the part's
-  sentences can use. Without trees the constituents are None.
+  Without trees the constituents are None.
 
   Args:
     config: limits of matching.
@@ -188,8 +188,12 @@ def part_model(
     lm: the language model.
     weights: by name of the feature.
     theta: rule probabilities, if not the grammar's own.
+    all_rules: whether the model has all rules, numbered as the grammar does, or
+      those that the part's sentences can use. By default only "train" has all.
   """
-  lines = None if part == "train" else corpus.part(part).source
+  if all_rules is None:
+    all_rules = part == "train"
+  lines = None if all_rules else corpus.part(part).source
   table = rule_table(grammar, theta, lines=lines)
   model = make_model(config, grammar, table=table, lm=lm, weights=weights)
   return model, constituents(model, corpus, part, binarize=grammar.binarize)

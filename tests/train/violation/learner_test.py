@@ -79,6 +79,31 @@ def test_learning_leaves_fewer_wrong_sentences(whole):
   assert last["sentences"] + last["left_out"] == len(made.source)
 
 
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+def test_only_rates_relative_to_the_scale_of_weights_matter(whole, margin):
+  made, settings, _ = whole
+  once = dataclasses.replace(settings, margin=margin)
+  first = learner.learn(made, once, store=MemoryStore())
+  # Four times everything: a power of two keeps every bit of the mantissa.
+  four = dataclasses.replace(
+    settings,
+    margin=4 * margin,
+    rate=4 * settings.rate,
+    dense_rate=4 * settings.dense_rate,
+  )
+  start = {name: 4 * value for name, value in made.start.items()}
+  larger = learner.learn(
+    dataclasses.replace(made, start=start), four, store=MemoryStore()
+  )
+  assert larger.names == first.names
+  np.testing.assert_array_equal(larger.values, 4 * first.values)
+  # The same rates from larger weights end elsewhere.
+  other = learner.learn(
+    dataclasses.replace(made, start=start), once, store=MemoryStore()
+  )
+  assert dict(other.weights) != dict(larger.weights)
+
+
 def test_patience_ends_a_run():
   records = [{"bleu": 1.0}, {"bleu": 3.0}, {"bleu": 2.0}, {"bleu": 3.0}]
   settings = worlds.config(patience=2)
