@@ -94,7 +94,8 @@ def get_config(variant: str = "") -> ml_collections.ConfigDict:
     config.grammar.kind = "phrase"
     config.search.update(beam=100, pop=200)
     config.systems = ("primary", "retuned", "topic-mixtures", "topics")
-    config.neural.topics.words = 8000
+    config.neural.topics.words = 5000
+    config.neural.mixtures.rounds = 20
     config.neural.topics.fit.epochs = 3
   elif variant == "tatoeba":
     config.align.model = "given"

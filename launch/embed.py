@@ -46,6 +46,9 @@ grammar. The text is forced with the weights W, which stay, and decoded in
 rounds; the network of the round of best BLEU is written. It is used with
 `--kind=btg --models=FOLDER` and a weight RecursiveScore, 1 as it was trained.
 With word vectors phrase pairs begin as sums of those of their words.
+
+Given word vectors are files of the same text format, or NAME.npz with the words
+in NAME.words.gz (see `jaxmt.models.vector_files`).
 """
 
 from jaxmt.runtime import program  # isort: skip (first: it answers Ctrl-C)
