@@ -111,6 +111,37 @@ def test_files(folder, tmp_path):
   assert (done.returncode, done.stdout) == (0, "burns the book\n"), done.stderr
 
 
+def test_weights_are_learned_on_the_bitext(folder, tmp_path):
+  (folder / "against").write_text("LanguageModel 0.1\nMaxEntReordering -1\n")
+  done = util.run_program(
+    "launch/learn.py",
+    "--kind=btg",
+    f"--grammar={folder}/g",
+    f"--lm={folder}/lm",
+    f"--weights={folder}/against",
+    f"--source={folder}/s",
+    f"--target={folder}/t",
+    "--templates=",
+    "--epochs=4",
+    "--minibatch=4",
+    "--dense_rate=0.2",
+    "--length_search=none",
+    f"--workdir={tmp_path}/work",
+    f"--output={tmp_path}/w",
+    "--json",
+  )
+  assert done.returncode == 0, done.stderr
+  result = json.loads(done.stdout)
+  assert result["reachability"]["reached %"] == 100
+  history = result["history"]
+  assert all(row["valid_share"] == 1.0 for row in history if row["updates"])
+  assert history[0]["right_share"] < history[-1]["right_share"]
+  weights = dict(
+    line.split() for line in (tmp_path / "w").read_text().splitlines()[1:]
+  )
+  assert float(weights["MaxEntReordering"]) > -1
+
+
 def test_damage_is_told(folder, tmp_path):
   (folder / "in").write_text("das buch\n")
   done = translate(
