@@ -20,7 +20,12 @@ _EVEN = {**_ONE, "learn.length_ratio": 1.0}
 _SLOW = {**_EVEN, "learn.rate": 0.1, "learn.dense_rate": 0.001}
 _SLOWER = {**_EVEN, "learn.rate": 0.01, "learn.dense_rate": 0.0001}
 # Steps that leave dense weights of .06 about where they are.
-_GENTLE = {**_EVEN, "learn.rate": 0.1, "learn.dense_rate": 0.0001}
+_GENTLE = {
+  **_EVEN,
+  "learn.rate": 0.1,
+  "learn.dense_rate": 0.0001,
+  "learn.epochs": 1,
+}
 # Nothing but the word weight of the start changes.
 _START = {**_EVEN, "learn.shares": (0.0,), "learn.epochs": 1}
 _TUNED = {**_DATA, "systems": ("primary",)}

@@ -195,9 +195,9 @@ def run_epoch(
   rate = 1.0 / (1.0 + config.decay * state.epoch)
   for number in range(state.batch, -(-len(order) // size)):
     some = order[number * size : (number + 1) * size]
-    work = _work(setting, config, state.weights.current)
+    work = work_of(setting, config, state.weights.current)
     dense, whole = minibatch.total(
-      _contributions(setting, config, some, work, resources, parameters),
+      contributions(setting, config, some, work, resources, parameters),
       len(some),
     )
     averaged_weights.step(
@@ -215,10 +215,10 @@ def run_epoch(
       _save(store, state, resources)
 
 
-def _work(
+def work_of(
   setting: LearningSetting, config: LearnConfig, weights: KeyedWeights
 ) -> UpdateWork:
-  """The model and the text under some weights."""
+  """Returns the model and the text under some weights."""
   model = models.with_weights(setting.model, weights)
   return UpdateWork(
     model=model,
@@ -248,10 +248,19 @@ def make_pack(
   )
 
 
-def _contributions(
+def contributions(
   setting, config, rows, work: UpdateWork, resources: Resources, parameters
 ) -> list[Contribution]:
-  """The contributions of all packs of a minibatch, of all processes."""
+  """Returns the contributions of a minibatch's packs, of all processes.
+
+  Args:
+    setting: what to learn from.
+    config: how.
+    rows: the sentences of the minibatch, int64.
+    work: the weights before it, see `work_of`.
+    resources: where to run.
+    parameters: of `decoding.search_parameters`, or None.
+  """
   packs = minibatch.pack_rows(
     setting.source.ids.lengths,
     rows,

@@ -21,7 +21,6 @@ from jaxmt.train.violation import (
   partial_derivations,
   updates,
 )
-from jaxmt.train.violation.learner import _contributions
 from tests.reference import tiny_training
 from tests.reference import violation as slow
 from tests.train.violation import worlds
@@ -374,7 +373,8 @@ def contributions(world):
   rows = np.flatnonzero(made.forced.reached)
   work = worlds.work(made, settings)
   run = lambda resources: minibatch.total(
-    _contributions(made, settings, rows, work, resources, None), len(rows)
+    learner.contributions(made, settings, rows, work, resources, None),
+    len(rows),
   )
   return run, run(Resources(runner=Runner(kind="serial")))
 
