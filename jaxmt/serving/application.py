@@ -90,8 +90,6 @@ class ServerState:
     asked = await self._read(request, "size")
     if len(asked.lines) > 1:
       raise BadRequest("one sentence at a time")
-    if len(asked.lines[0].split()) > self.limits.forest_words:
-      raise BadRequest(f"more than {self.limits.forest_words} words", 413)
     (found,) = await self._results(VIEWS, asked.lines, asked.nbest)
     return JSONResponse(
       {
@@ -156,7 +154,13 @@ class ServerState:
     return requests.read(body, limits=self.limits, size_name=size_name)
 
   async def _results(self, kind: str, lines: list[str], size: int) -> Any:
-    job = Job(kind=kind, lines=lines, size=size)
+    words = lines
+    if self.service.source_language:  # only now are the words known
+      words = await asyncio.to_thread(self.service.tokenised, lines)
+    views = kind == VIEWS
+    most = self.limits.forest_words if views else self.limits.words
+    requests.check_words(words, most)
+    job = Job(kind=kind, lines=words, size=size)
     return await self.batcher.results(job, timeout=self.limits.seconds)
 
   def counted(

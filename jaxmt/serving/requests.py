@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -24,7 +25,8 @@ class Limits:
   Attributes:
     bytes: of a body.
     lines: of a request.
-    words: of a line.
+    characters: of a line.
+    words: of a line, as the system knows words.
     forest_words: of a line whose forest is asked for.
     nbest: translations of a line.
     seconds: until an answer must be there.
@@ -32,6 +34,7 @@ class Limits:
 
   bytes: int = 1 << 20
   lines: int = 256
+  characters: int = 20_000
   words: int = 500
   forest_words: int = 120
   nbest: int = 200
@@ -90,10 +93,26 @@ def _lines(text: Any, limits: Limits) -> list[str]:
       raise BadRequest(f"'text' {number}: not a string")
     if any("\ud800" <= sign <= "\udfff" for sign in line):
       raise BadRequest(f"'text' {number}: half a character")
-    if len(line.split()) > limits.words:
-      raise BadRequest(f"'text' {number}: more than {limits.words} words", 413)
+    if len(line) > limits.characters:
+      cause = f"'text' {number}: more than {limits.characters} characters"
+      raise BadRequest(cause, 413)
   # Line breaks and other white space separate words.
   return [" ".join(line.split()) for line in lines]
+
+
+def check_words(lines: Sequence[str], most: int) -> None:
+  """Refuses lines that are too long for the decoder.
+
+  Args:
+    lines: the lines, tokenised.
+    most: words that a line may have.
+
+  Raises:
+    BadRequest: naming the first one.
+  """
+  for number, line in enumerate(lines):
+    if len(line.split()) > most:
+      raise BadRequest(f"'text' {number}: more than {most} words", 413)
 
 
 def _size(value: Any, name: str, limits: Limits) -> int:

@@ -61,13 +61,12 @@ class Service:
 
     Args:
       kind: `BEST`, `LISTS` or `VIEWS`.
-      lines: the lines.
+      lines: the lines, as `tokenised` returns them.
       size: translations of a list.
     """
-    tokenised = self._tokenised(lines)
     if kind == VIEWS:
-      return [self._views(line, size) for line in tokenised]
-    out = api.decode(self.model, tokenised, forests=kind == LISTS)
+      return [self._views(line, size) for line in lines]
+    out = api.decode(self.model, list(lines), forests=kind == LISTS)
     texts = self._detokenised(out.text)
     translations: list[dict[str, Any]] = [
       {"text": text, "score": number(score)}
@@ -80,7 +79,8 @@ class Service:
         one["nbest"] = view.values()
     return translations
 
-  def _tokenised(self, lines: Sequence[str]) -> list[str]:
+  def tokenised(self, lines: Sequence[str]) -> list[str]:
+    """Returns lines of words, as the system knows them."""
     if not self.source_language:
       return list(lines)
     words = self.model.model.table.source_words.words
@@ -192,4 +192,4 @@ def warm_up(service: Service, lines: Sequence[str], *, largest: int) -> None:
   """
   for kind, size in ((BEST, 1), (VIEWS, 1), (BEST, largest)):
     some = [lines[n % len(lines)] for n in range(size)]
-    service.work(kind, some, 5)
+    service.work(kind, service.tokenised(some), 5)

@@ -7,7 +7,7 @@ import pytest
 from jaxmt.serving import requests
 from jaxmt.serving.requests import BadRequest, Limits
 
-LIMITS = Limits(bytes=200, lines=3, words=5, nbest=10)
+LIMITS = Limits(bytes=200, lines=3, characters=100, words=5, nbest=10)
 
 
 def read(value):
@@ -39,7 +39,7 @@ def test_lists_and_single_texts_are_read():
     ({"text": "a", "beam": 5}, 400, "'beam'"),
     ({"text": "a", "nbest": 11}, 413, "10"),
     ({"text": ["a"] * 4}, 413, "3 lines"),
-    ({"text": "a b c d e f"}, 413, "5 words"),
+    ({"text": "a" * 101}, 413, "100 characters"),
     (b'"' + b"a" * 300 + b'"', 413, "200 bytes"),
   ],
 )
@@ -47,3 +47,10 @@ def test_other_requests_are_refused_with_a_reason(value, status, reason):
   with pytest.raises(BadRequest, match=reason) as error:
     read(value)
   assert error.value.status == status
+
+
+def test_words_are_counted_after_they_are_found():
+  requests.check_words(["a b", "", "a b c"], 3)
+  with pytest.raises(BadRequest, match="'text' 1: more than 2 words") as error:
+    requests.check_words(["a b", "a b c"], 2)
+  assert error.value.status == 413
