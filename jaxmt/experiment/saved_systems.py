@@ -36,6 +36,10 @@ from jaxmt.text.binarize import LEFT_HEAVY
 FORMAT = "jaxmt-system"
 VERSION = 1
 _SETTINGS = "settings.json"
+_OWN = (  # what such a folder has
+  *("grammar", "grammar.gz", "glue", "lm.arpa.gz", "weights.txt"),
+  *(_SETTINGS, "README.md"),
+)
 _SIZES = ("beam", "pop", "batch_cells")
 
 
@@ -122,7 +126,7 @@ def export(
   beside = sentence_models.to_values(grammar.models)
   if grammar.reordering is not None:
     beside |= maxent_reordering.to_values(grammar.reordering)
-  with array_folder.new_folder(output, mark=_SETTINGS) as folder:
+  with array_folder.new_folder(output, mark=_SETTINGS, own=_OWN) as folder:
     if native_form:
       native.write(str(folder / "grammar"), table, beside=beside)
     else:

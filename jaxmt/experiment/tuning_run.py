@@ -7,6 +7,7 @@ unfinished or finished run is), `history.jsonl` (a line for every round),
 
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -127,23 +128,38 @@ def open_workdir(
     resume_there: resume an unfinished run; otherwise start from the beginning.
 
   Raises:
-    InputError: if the workdir holds a run of something else.
+    InputError: if the workdir holds a run of something else, or files that are
+      no such run's.
   """
   folder = pathlib.Path(workdir)
   files.make_folder(workdir)
-  record = folder / "run.json"
-  text_of = json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False)
-  if record.is_file() and resume_there:
-    if files.read_bytes(str(record)) != (text_of + "\n").encode():
+  record, states = folder / "run.json", folder / "state"
+  text_of = json.dumps(about, indent=1, sort_keys=True)
+  if os.path.lexists(record):
+    same = files.read_bytes(str(record)) == (text_of + "\n").encode()
+    if not same and not _is_own(str(record)):
+      raise InputError("holds a run of another kind", path=workdir)
+    if not same and resume_there:
       raise InputError(
         "holds a run with other settings or files; choose another --workdir,"
         " or --noresume to start over",
         path=workdir,
       )
-  elif (folder / "state").exists():
-    shutil.rmtree(folder / "state")
+    if not resume_there and states.is_dir():
+      shutil.rmtree(states)
+  elif os.path.lexists(states):  # it is always there before its states
+    raise InputError(f"{states.name} is there, but no run.json", path=workdir)
   files.write_text(str(record), text_of + "\n")
-  return checkpoint.Partial(folder / "state")
+  return checkpoint.Partial(states)
+
+
+def _is_own(path: str) -> bool:
+  """Whether a file is the record of a tuning run, not of another program."""
+  try:
+    record = files.read_json(path)
+  except InputError:
+    return False
+  return isinstance(record, dict) and {"files", "settings"} <= record.keys()
 
 
 def run(

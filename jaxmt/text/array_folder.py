@@ -49,6 +49,7 @@ DAMAGED_ARRAY = (
   tokenize.TokenError,
   RecursionError,
 )
+_ENDINGS = (".npy", ".txt", ".json")
 _OLD = ".old"  # ending of the hidden name of a folder that is being replaced
 _ATTEMPTS = 10
 _LARGEST_UNPACKED = 1 << 28  # bytes that any npz file may unpack to
@@ -184,12 +185,13 @@ class FolderWriter:
 def open_writer(path: str) -> Iterator[FolderWriter]:
   """Makes a folder that appears, whole, only on success.
 
-  An older folder with a manifest is replaced; anything else at `path` is not.
+  An older folder with a manifest is replaced, if it has nothing but files of
+  the kinds that are written here; anything else at `path` is not.
 
   Raises:
     InputError: if something else is there, or writing fails.
   """
-  with new_folder(path, mark=MANIFEST) as temporary:
+  with new_folder(path, mark=MANIFEST, own=_ENDINGS) as temporary:
     writer = FolderWriter(temporary)
     try:
       yield writer
@@ -199,20 +201,22 @@ def open_writer(path: str) -> Iterator[FolderWriter]:
 
 
 @contextlib.contextmanager
-def new_folder(path: str, *, mark: str) -> Iterator[pathlib.Path]:
+def new_folder(
+  path: str, *, mark: str, own: Sequence[str]
+) -> Iterator[pathlib.Path]:
   """Gives an empty folder that gets the name `path` on success.
 
   Args:
     path: the name. Something else than such a folder is not replaced.
     mark: the file by which such a folder is known, and which is written last.
+    own: how the names of all that is in such a folder end.
 
   Raises:
     InputError: if something else is there, or writing fails.
   """
   recover(path, mark=mark)
   target = pathlib.Path(os.path.realpath(path))  # write through links
-  if os.path.lexists(target) and not (target / mark).is_file():
-    raise InputError("exists already and is something else", path=path)
+  _check_replaceable(target, mark, tuple(own), path)
   temporary = files.hidden_name(target)
   try:
     temporary.mkdir()
@@ -222,6 +226,20 @@ def new_folder(path: str, *, mark: str) -> Iterator[pathlib.Path]:
     raise errors.system_failure(error, path) from error
   finally:
     shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_replaceable(
+  target: pathlib.Path, mark: str, own: tuple[str, ...], path: str
+) -> None:
+  """Raises if there is something that is not ours to remove."""
+  if not os.path.lexists(target):
+    return
+  if not (target / mark).is_file():
+    raise InputError("exists already and is something else", path=path)
+  for name in sorted(os.listdir(target)):
+    if not name.endswith(own):
+      cause = f"exists already and has '{name}', which would be lost"
+      raise InputError(cause, path=path)
 
 
 def _put_in_place(temporary: pathlib.Path, target: pathlib.Path) -> None:

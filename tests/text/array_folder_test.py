@@ -39,6 +39,17 @@ def test_an_old_folder_is_never_moved_away(tmp_path, monkeypatch):
   assert os.listdir(tmp_path) == ["t"]
 
 
+@pytest.mark.parametrize("name", ["notes.md", "icon.png", ".git", "sub"])
+def test_a_folder_with_files_of_others_is_not_replaced(tmp_path, name):
+  write(tmp_path / "t", 1)
+  (tmp_path / "t" / name).mkdir()
+  with pytest.raises(InputError, match=f"has '{name}', which would be lost"):
+    write(tmp_path / "t", 2)
+  assert read(tmp_path / "t") == [1]
+  assert (tmp_path / "t" / name).is_dir()
+  assert os.listdir(tmp_path) == ["t"]
+
+
 def test_without_exchange_folders_are_replaced_too(tmp_path, monkeypatch):
   monkeypatch.setattr(array_folder, "_exchange", lambda one, other: False)
   for value in (1, 2):
