@@ -75,6 +75,7 @@ _MAX_LENGTH = flags.DEFINE_integer(
   "max_length",
   None,
   "learn from sentences of at most this many words (arc: all, others: 10)",
+  lower_bound=0,
 )
 _LOSS = flags.DEFINE_enum(
   "loss", "likelihood", tuple(arc_parser.LOSSES), "loss of arc"
@@ -85,18 +86,27 @@ _EPOCHS = flags.DEFINE_integer(
   "passes of arc (5) or sibling (10) over the treebank",
   lower_bound=1,
 )
-_RATE = flags.DEFINE_float("rate", 0.05, "step of Adagrad")
+_RATE = flags.DEFINE_float("rate", 0.05, "step of Adagrad", lower_bound=0.0)
 _DECAY = flags.DEFINE_float(
-  "decay", 0.03, "share of the weights that a step of size 1 takes away"
+  "decay",
+  0.03,
+  "share of the weights that a step of size 1 takes away",
+  lower_bound=0.0,
 )
 _BITS = flags.DEFINE_integer(
-  "bits", None, "arc (20) and sibling (22) have 2^bits weights, 10 to 26"
+  "bits",
+  None,
+  "arc (20) and sibling (22) have 2^bits weights, 10 to 26",
+  lower_bound=0,
 )
 _SIBLING_LOSS = flags.DEFINE_enum(
   "sibling_loss", "likelihood", sibling_parser.LOSSES, "loss of sibling"
 )
 _STEP = flags.DEFINE_float(
-  "step", 0.05, "largest step of an update of sibling by margins"
+  "step",
+  0.05,
+  "largest step of an update of sibling by margins",
+  lower_bound=0.0,
 )
 _LEAST_RISK = flags.DEFINE_bool(
   "least_risk", True, "arc: trees with most expected right arcs, not the best"
@@ -104,9 +114,11 @@ _LEAST_RISK = flags.DEFINE_bool(
 _START = flags.DEFINE_enum(
   "start", "ccv2", induction.STARTS, "what EM of dmv starts from"
 )
-_ITERATIONS = flags.DEFINE_integer("iterations", 200, "steps of EM of dmv")
+_ITERATIONS = flags.DEFINE_integer(
+  "iterations", 200, "steps of EM of dmv", lower_bound=0
+)
 _CONCAVE = flags.DEFINE_integer(
-  "concave_iterations", 100, "steps of EM of ccv1 and ccv2"
+  "concave_iterations", 100, "steps of EM of ccv1 and ccv2", lower_bound=0
 )
 _VERBS = flags.DEFINE_list(
   "verbs", sorted(concave.VERBS), "tags of verbs, which ccv2 takes for roots"
@@ -171,6 +183,7 @@ def _with_trees(bank: Treebank, bits: int) -> tuple[Treebank, int]:
   if _MAX_LENGTH.value is not None:
     words, _ = treebank.without_punctuation(bank)
     bank = treebank.select(bank, words.lengths <= _MAX_LENGTH.value)
+  treebank.check_lengths(bank, _TRAIN.value)
   return bank, bits
 
 
@@ -255,6 +268,7 @@ def _parse(model: str, path: str) -> None:
   draw = lambda bank: tree_forest.random_trees(bank.lengths, seed=_SEED.value)
   parse = _load(model) if model else draw
   bank = treebank.read_treebank(path)
+  treebank.check_lengths(bank, path)
   if _EVALUATE.value and not bank.has_trees.all():
     raise InputError("--evaluate needs heads", path=path)
   start = progress.clock()

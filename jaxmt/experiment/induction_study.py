@@ -90,6 +90,7 @@ def execute(
         treebank.read_treebank(f"{data}/{language}.{part}.gz")
         for part in ("train", "test")
       )
+      treebank.check_lengths(banks[1], f"{data}/{language}.test.gz")
     try:
       parser, history = induction.learn(banks[0], run.config)
     except ValueError as error:

@@ -90,8 +90,12 @@ def parse(found: TextParser, lines: Sequence[str]) -> Treebank:
   Args:
     found: see `learn`.
     lines: tokenised; empty ones are left out.
+
+  Raises:
+    InputError: for a line that is too long to be parsed.
   """
   bank = treebank.from_lines([line for line in lines if line.split()])
+  treebank.check_lengths(bank)
   if found.tagger is not None:
     bank = dataclasses.replace(
       bank,

@@ -7,7 +7,8 @@ One token a line, an empty line after each sentence. Head 0 is the root. Every
 sentence is one tree: a single root, no cycles. A file may leave heads out
 (`_`, or two columns only), for whole sentences. Of CoNLL-U, comments,
 multi-word ranges (`1-2`) and empty nodes (`1.1`) are skipped, and the tag is
-the universal one (column 4). Files are plain or gzipped.
+the universal one (column 4). Files are plain or gzipped. No sentence has over
+`LONGEST` lines: a file that lacks its empty lines is one.
 """
 
 import dataclasses
@@ -21,6 +22,8 @@ from jaxmt.text import files, ragged, vocabulary
 from jaxmt.text.kernels import njit
 from jaxmt.text.ragged import Ragged
 
+LONGEST = 20_000  # lines of a sentence
+LONGEST_PARSED = 1000  # parsing takes cubic time, and memory for n² arcs
 ROOT, UNKNOWN = -1, -2  # heads that are no words
 _CONLLU_COLUMNS = 10
 # Universal tag, and the tags of the Penn Treebank for punctuation.
@@ -109,6 +112,9 @@ def _sentences(path: str) -> Iterator[tuple[int, list[tuple[int, str]]]]:
   """
   lines: list[tuple[int, str]] = []
   for number, line in files.stream_lines(path):
+    if len(lines) == LONGEST and line:
+      cause = f"sentence of over {LONGEST} lines: are there empty ones?"
+      raise InputError(cause, path=path, line=lines[0][0])
     line = line.removesuffix("\r")
     if line.startswith("#") and "\t" not in line:
       continue
@@ -168,6 +174,18 @@ def _check_trees(bank: Treebank, starts: Sequence[int], path: str) -> None:
     raise InputError(cause, path=path, line=starts[row])
 
 
+def check_lengths(bank: Treebank, path: str | None = None) -> None:
+  """Refuses sentences that are too long to be parsed.
+
+  Raises:
+    InputError: naming the first one.
+  """
+  long = np.flatnonzero(bank.lengths > LONGEST_PARSED)
+  if len(long):
+    cause = f"sentence {long[0] + 1} has {bank.lengths[long[0]]} tokens, over"
+    raise InputError(f"{cause} {LONGEST_PARSED}", path=path)
+
+
 def is_tree(heads: np.ndarray) -> bool:
   """Whether the heads of a sentence's words make one tree."""
   array = np.asarray(heads, np.int32)
@@ -192,12 +210,14 @@ def _first_fault(heads, offsets):
       continue
     if roots != 1:
       return row, 3 if roots == 0 else 4
-    for token in range(start, end):
-      node, steps = token - start, 0
-      while node >= 0 and steps <= end - start:
+    # From each token up to one that was seen, which is on this way in a circle.
+    way = np.full(end - start, -1, np.int32)
+    for token in range(end - start):
+      node = token
+      while node >= 0 and way[node] < 0:
+        way[node] = token
         node = heads[start + node]
-        steps += 1
-      if node >= 0:
+      if node >= 0 and way[node] == token:
         return row, 5
   return -1, 0
 

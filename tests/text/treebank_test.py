@@ -97,3 +97,27 @@ def test_selected_sentences(tmp_path):
   bank = treebank.select(read(tmp_path, PLAIN), np.array([1, 0]))
   assert bank.heads.tolist() == [-1, 1, 2, -1, 2]
   assert columns(bank)[0][0] == "yes"
+
+
+def chain(length):
+  return "".join(f"w\tX\t{head}\n" for head in range(length))
+
+
+def test_a_file_without_empty_lines_is_refused(tmp_path):
+  with pytest.raises(InputError, match="over 20000 lines") as caught:
+    read(tmp_path, "a\tX\n\n" + "w\tX\n" * 20_001)
+  assert caught.value.line == 3
+
+
+def test_long_chains_are_checked_in_linear_time(tmp_path):
+  bank = read(tmp_path, chain(9999))
+  heads = np.arange(-1, 10**6, dtype=np.int32)
+  assert treebank.is_tree(heads)  # quadratic time is an hour
+  heads[5] = 10**6
+  assert not treebank.is_tree(heads)
+  with pytest.raises(InputError, match="sentence 1 has 9999 tokens, over"):
+    treebank.check_lengths(bank, "x")
+
+
+def test_what_can_be_parsed_is_not_refused(tmp_path):
+  treebank.check_lengths(read(tmp_path, chain(treebank.LONGEST_PARSED)))
