@@ -88,10 +88,13 @@ _TEACHER = flags.DEFINE_enum(
   "whose links the neural aligner learns from; itg needs --train_gold",
 )
 _EPOCHS = flags.DEFINE_integer(
-  "epochs", 5, "passes of the neural aligner's network"
+  "epochs", 5, "passes of the neural aligner's network", lower_bound=0
 )
 _WINDOW = flags.DEFINE_integer(
-  "window", 5, "words on either side that the neural aligner sees"
+  "window",
+  5,
+  "words on either side that the neural aligner sees",
+  lower_bound=0,
 )
 _OBJECTIVE = flags.DEFINE_enum(
   "objective",
@@ -107,7 +110,10 @@ _HIDDEN = flags.DEFINE_list(
   "hidden", ["120", "10"], "units of the neural aligner's hidden layers"
 )
 _EMBEDDING_EPOCHS = flags.DEFINE_integer(
-  "embedding_epochs", 0, "passes that learn embeddings from either side first"
+  "embedding_epochs",
+  0,
+  "passes that learn embeddings from either side first",
+  lower_bound=0,
 )
 _SOURCE_VECTORS = flags.DEFINE_string(
   "source_vectors", "", "word vectors that the neural aligner begins with"
@@ -140,18 +146,19 @@ _PRUNER = flags.DEFINE_enum(
   "pruner", "dpdi", pruning.PRUNERS, "which bi-spans ITG parsing looks at"
 )
 _BEAM = flags.DEFINE_integer(
-  "beam", 10, "target spans for each source span in ITG parsing"
+  "beam", 10, "target spans for each source span in ITG parsing", lower_bound=0
 )
 _EMD = flags.DEFINE_integer(
   "emd_rounds",
   0,
   "semi-supervised rounds of ITG: counts from its own links, at most",
+  lower_bound=0,
 )
 _RUNNER = flags.DEFINE_enum(
   "runner", "threads", runner_lib.KINDS, "where ITG links shards of the bitext"
 )
 _WORKERS = flags.DEFINE_integer(
-  "workers", 0, "shards at a time; 0: one for each core"
+  "workers", 0, "shards at a time; 0: one for each core", lower_bound=0
 )
 _RAY = flags.DEFINE_string(
   "ray_address", None, "a running Ray cluster; a local one otherwise"
@@ -179,23 +186,26 @@ _MATRICES = flags.DEFINE_string(
   "with --evaluate, --source and --target: a page of alignment matrices",
 )
 _ITERATIONS = flags.DEFINE_integer(
-  "iterations", 5, "passes over the bitext; the last one links"
+  "iterations", 5, "passes over the bitext; the last one links", lower_bound=0
 )
 _WARM_UP = flags.DEFINE_integer(
-  "warm_up", 5, "iterations of Model 1 before those of the HMM"
+  "warm_up", 5, "iterations of Model 1 before those of the HMM", lower_bound=0
 )
 _NULL = flags.DEFINE_float(
   "null_probability",
   None,
   "of a word without a link (diagonal: 0.08, hmm: 0.4)",
+  lower_bound=0.0,
+  upper_bound=1.0,
 )
 _ALPHA = flags.DEFINE_float(
   "alpha",
   None,
   "Dirichlet prior on word translations, 0 for none (model1: 0, else 0.01)",
+  lower_bound=0.0,
 )
 _TENSION = flags.DEFINE_float(
-  "tension", 4.0, "initial tension of the diagonal model"
+  "tension", 4.0, "initial tension of the diagonal model", lower_bound=0.0
 )
 _OPTIMIZE = flags.DEFINE_bool("optimize_tension", True, "learn the tension")
 _GRADIENT = flags.DEFINE_enum(
@@ -215,6 +225,7 @@ _THRESHOLD = flags.DEFINE_float(
   None,
   "lowest posterior probability of a link (0.5; itg: the best one on"
   " --train_gold)",
+  lower_bound=0.0,
 )
 _LEXICON = flags.DEFINE_string(
   "lexicon",
@@ -231,12 +242,18 @@ _LEXICON_FROM = flags.DEFINE_enum(
 _REPORT = flags.DEFINE_bool(
   "report", True, "print the likelihood of every pass on standard error"
 )
-_DEVICES = flags.DEFINE_integer("devices", 0, "number of devices, 0 for all")
+_DEVICES = flags.DEFINE_integer(
+  "devices", 0, "number of devices, 0 for all", lower_bound=0
+)
 _COORDINATOR = flags.DEFINE_string(
   "coordinator", "", "host:port of process 0 of a run on several hosts"
 )
-_PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
-_PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
+_PROCESSES = flags.DEFINE_integer(
+  "num_processes", 1, "processes of that run", lower_bound=1
+)
+_PROCESS = flags.DEFINE_integer(
+  "process_id", 0, "number of this process", lower_bound=0
+)
 
 
 def main(argv: list[str]) -> None:

@@ -33,22 +33,41 @@ flags.DEFINE_string("target", None, "target side")
 flags.DEFINE_string("links", None, "word links, Pharaoh format")
 flags.DEFINE_string("output", None, "where the weights go; '-' for stdout")
 flags.DEFINE_float(
-  "keep", 1.0, "share of the pairs that --filtered has, the best ones"
+  "keep",
+  1.0,
+  "share of the pairs that --filtered has, the best ones",
+  lower_bound=0.0,
+  upper_bound=1.0,
 )
 flags.DEFINE_string("filtered", None, "prefix of the files of the best pairs")
 flags.DEFINE_integer(
-  "phrase_length", _DEFAULTS.phrase_length, "most words of a phrase"
+  "phrase_length",
+  _DEFAULTS.phrase_length,
+  "most words of a phrase",
+  lower_bound=0,
 )
 flags.DEFINE_integer(
   "min_sentences",
   _DEFAULTS.min_sentences,
   "leave out phrase pairs of fewer sentence pairs",
+  lower_bound=0,
 )
-flags.DEFINE_float("damping", _DEFAULTS.damping, "of the random walk")
 flags.DEFINE_float(
-  "tolerance", _DEFAULTS.tolerance, "end when no value changes by more"
+  "damping",
+  _DEFAULTS.damping,
+  "of the random walk",
+  lower_bound=0.0,
+  upper_bound=1.0,
 )
-flags.DEFINE_integer("max_steps", _DEFAULTS.max_steps, "or after N steps")
+flags.DEFINE_float(
+  "tolerance",
+  _DEFAULTS.tolerance,
+  "end when no value changes by more",
+  lower_bound=0.0,
+)
+flags.DEFINE_integer(
+  "max_steps", _DEFAULTS.max_steps, "or after N steps", lower_bound=0
+)
 flags.DEFINE_enum(
   "normalize",
   _DEFAULTS.normalize,
@@ -56,7 +75,7 @@ flags.DEFINE_enum(
   "divide the qualities by the number of words",
 )
 flags.DEFINE_enum("runner", "threads", runner_lib.KINDS, "where to work")
-flags.DEFINE_integer("workers", 2, "shards worked on at once")
+flags.DEFINE_integer("workers", 2, "shards worked on at once", lower_bound=0)
 flags.DEFINE_string("ray_address", None, "a running Ray cluster")
 
 

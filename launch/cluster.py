@@ -16,8 +16,12 @@ from jaxmt.runtime import progress
 from jaxmt.text import files, word_clusters
 
 _TEXT = flags.DEFINE_string("text", "", "text to cluster the words of")
-_CLUSTERS = flags.DEFINE_integer("clusters", 100, "number of clusters")
-_MIN_COUNT = flags.DEFINE_integer("min_count", 1, "leave out rarer words")
+_CLUSTERS = flags.DEFINE_integer(
+  "clusters", 100, "number of clusters", lower_bound=0
+)
+_MIN_COUNT = flags.DEFINE_integer(
+  "min_count", 1, "leave out rarer words", lower_bound=0
+)
 _OUTPUT = flags.DEFINE_string("output", "-", "file of clusters")
 
 

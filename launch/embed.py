@@ -88,15 +88,34 @@ flags.DEFINE_string("target_documents", None, "topics: one document a line")
 flags.DEFINE_bool(
   "lda", False, "topics: by latent Dirichlet allocation, --rounds (50)"
 )
-flags.DEFINE_integer("retrieve", 10, "topics: documents of a sentence")
-flags.DEFINE_integer("max_words", 20000, "topics: most content words")
-flags.DEFINE_float(
-  "common", 0.3, "topics: share of documents that no content word exceeds"
-)
-flags.DEFINE_float("mask", 0.3, "topics: share of words that are hidden")
-flags.DEFINE_integer("tune_epochs", 3, "topics: of ranking both languages")
 flags.DEFINE_integer(
-  "local_rounds", 1, "r2nn: rounds on single spans before --rounds others"
+  "retrieve", 10, "topics: documents of a sentence", lower_bound=0
+)
+flags.DEFINE_integer(
+  "max_words", 20000, "topics: most content words", lower_bound=0
+)
+flags.DEFINE_float(
+  "common",
+  0.3,
+  "topics: share of documents that no content word exceeds",
+  lower_bound=0.0,
+  upper_bound=1.0,
+)
+flags.DEFINE_float(
+  "mask",
+  0.3,
+  "topics: share of words that are hidden",
+  lower_bound=0.0,
+  upper_bound=1.0,
+)
+flags.DEFINE_integer(
+  "tune_epochs", 3, "topics: of ranking both languages", lower_bound=0
+)
+flags.DEFINE_integer(
+  "local_rounds",
+  1,
+  "r2nn: rounds on single spans before --rounds others",
+  lower_bound=0,
 )
 flags.DEFINE_enum(
   "embedding",
@@ -104,10 +123,16 @@ flags.DEFINE_enum(
   ["both", "sparse", "recurrent"],
   "r2nn: parts of the vectors of phrase pairs, without word vectors",
 )
-flags.DEFINE_integer("pairs", 200_000, "r2nn: phrase pairs with own vectors")
+flags.DEFINE_integer(
+  "pairs", 200_000, "r2nn: phrase pairs with own vectors", lower_bound=0
+)
 flags.DEFINE_bool("unit", False, "brae: scale vectors to length 1")
-flags.DEFINE_float("alpha", 0.15, "brae: weight of rebuilding phrases")
-flags.DEFINE_integer("longest", 7, "brae: most words of a phrase to learn from")
+flags.DEFINE_float(
+  "alpha", 0.15, "brae: weight of rebuilding phrases", lower_bound=0.0
+)
+flags.DEFINE_integer(
+  "longest", 7, "brae: most words of a phrase to learn from", lower_bound=0
+)
 flags.DEFINE_list(
   "source_vectors", [], "brae, r2nn: word vectors to begin with"
 )
@@ -121,23 +146,36 @@ flags.DEFINE_string("dev_input", None, "scorer: source text to judge by")
 flags.DEFINE_list("dev_references", [], "scorer: translations of --dev_input")
 flags.DEFINE_string("loss", "softmax", "scorer: a loss on forests")
 flags.DEFINE_integer(
-  "rounds", 3, "scorer: decodings, each before --epochs; brae: most rounds (25)"
+  "rounds",
+  3,
+  "scorer: decodings, each before --epochs; brae: most rounds (25)",
+  lower_bound=0,
 )
 flags.DEFINE_integer("beam", 30, "scorer: hypotheses per cell", lower_bound=1)
 flags.DEFINE_integer("pop", 200, "scorer: candidates per cell", lower_bound=1)
-flags.DEFINE_float("l2", 1e-4, "scorer: pull of the parameters to 0")
-flags.DEFINE_integer("size", 50, "numbers of a word")
-flags.DEFINE_integer("window", 5, "context words on either side")
-flags.DEFINE_integer("negatives", 5, "random words for each context word")
-flags.DEFINE_integer("hidden", 40, "units of the ranking network")
-flags.DEFINE_integer("min_count", 1, "rarer words are <unk>")
-flags.DEFINE_integer("epochs", 5, "passes over the text")
-flags.DEFINE_integer("batch", 1024, "words of a step")
-flags.DEFINE_float("rate", 0.01, "of the optimizer; it falls to 0")
+flags.DEFINE_float(
+  "l2", 1e-4, "scorer: pull of the parameters to 0", lower_bound=0.0
+)
+flags.DEFINE_integer("size", 50, "numbers of a word", lower_bound=0)
+flags.DEFINE_integer("window", 5, "context words on either side", lower_bound=0)
+flags.DEFINE_integer(
+  "negatives", 5, "random words for each context word", lower_bound=0
+)
+flags.DEFINE_integer(
+  "hidden", 40, "units of the ranking network", lower_bound=0
+)
+flags.DEFINE_integer("min_count", 1, "rarer words are <unk>", lower_bound=0)
+flags.DEFINE_integer("epochs", 5, "passes over the text", lower_bound=0)
+flags.DEFINE_integer("batch", 1024, "words of a step", lower_bound=0)
+flags.DEFINE_float(
+  "rate", 0.01, "of the optimizer; it falls to 0", lower_bound=0.0
+)
 flags.DEFINE_integer(
   "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
 )
-flags.DEFINE_integer("devices", 1, "devices that share each step; 0 for all")
+flags.DEFINE_integer(
+  "devices", 1, "devices that share each step; 0 for all", lower_bound=0
+)
 
 
 def _epochs_folder(lines, options) -> pathlib.Path:
@@ -151,8 +189,8 @@ def _epochs_folder(lines, options) -> pathlib.Path:
 def main(argv: list[str]) -> None:
   """Reads flags, learns, writes."""
   del argv
-  if FLAGS.min_count < 1 or FLAGS.seed < 0 or FLAGS.devices < 0:
-    raise InputError("--min_count must be at least 1, --seed and --devices 0")
+  if FLAGS.min_count < 1:
+    raise InputError("--min_count must be at least 1")
   if FLAGS.model == "scorer":
     _scorer()
   elif FLAGS.model == "topics":

@@ -69,7 +69,7 @@ flags.DEFINE_enum(
   ["none", "floor", "add-k", "add-k-all", "exp"],
   "BLEU: how orders without a match count",
 )
-flags.DEFINE_float("smoothing_value", None, "BLEU: floor or k")
+flags.DEFINE_float("smoothing_value", None, "BLEU: floor or k", lower_bound=0.0)
 flags.DEFINE_bool("effective_order", False, "BLEU: leave out undefined orders")
 flags.DEFINE_enum(
   "reference_length",

@@ -97,32 +97,59 @@ flags.DEFINE_float(
   "similarity",
   None,
   "drop rules whose sides are less similar in both directions (-1 to 1)",
+  lower_bound=-1.0,
+  upper_bound=1.0,
 )
 flags.DEFINE_integer(
-  "similar_best", 10, "most similar rules of a source side that stay anyway"
+  "similar_best",
+  10,
+  "most similar rules of a source side that stay anyway",
+  lower_bound=0,
 )
-flags.DEFINE_integer("max_phrase", 10, "longest source span")
-flags.DEFINE_integer("max_target_phrase", 10, "longest target span")
-flags.DEFINE_integer("max_symbols", 5, "most source symbols of a rule")
-flags.DEFINE_integer("max_words", 5, "most source words of a phrase pair")
-flags.DEFINE_integer("max_nonterminals", 2, "0 for phrase pairs only")
-flags.DEFINE_integer("min_hole", 1, "fewest words under a non-terminal")
+flags.DEFINE_integer("max_phrase", 10, "longest source span", lower_bound=0)
+flags.DEFINE_integer(
+  "max_target_phrase", 10, "longest target span", lower_bound=0
+)
+flags.DEFINE_integer(
+  "max_symbols", 5, "most source symbols of a rule", lower_bound=0
+)
+flags.DEFINE_integer(
+  "max_words", 5, "most source words of a phrase pair", lower_bound=0
+)
+flags.DEFINE_integer(
+  "max_nonterminals", 2, "0 for phrase pairs only", lower_bound=0
+)
+flags.DEFINE_integer(
+  "min_hole", 1, "fewest words under a non-terminal", lower_bound=0
+)
 flags.DEFINE_bool("adjacent", False, "allow adjacent source non-terminals")
 flags.DEFINE_bool("tight", True, "no unaligned words at phrase edges")
 flags.DEFINE_bool("fractional", False, "a phrase pair's rules share one count")
-flags.DEFINE_integer("tree_size", 4, "most minimal rules in a tree rule")
-flags.DEFINE_integer("tree_sites", 5, "most non-terminals of a tree rule")
-flags.DEFINE_integer("tree_source", 12, "most source symbols of a tree rule")
-flags.DEFINE_integer("tree_target", 20, "most target symbols of a tree rule")
+flags.DEFINE_integer(
+  "tree_size", 4, "most minimal rules in a tree rule", lower_bound=0
+)
+flags.DEFINE_integer(
+  "tree_sites", 5, "most non-terminals of a tree rule", lower_bound=0
+)
+flags.DEFINE_integer(
+  "tree_source", 12, "most source symbols of a tree rule", lower_bound=0
+)
+flags.DEFINE_integer(
+  "tree_target", 20, "most target symbols of a tree rule", lower_bound=0
+)
 flags.DEFINE_enum(
   "attach", "tight", ghkm.ATTACH, "where unaligned target words may go"
 )
-flags.DEFINE_integer("max_attach", 16, "most such ways for one tree rule")
+flags.DEFINE_integer(
+  "max_attach", 16, "most such ways for one tree rule", lower_bound=0
+)
 flags.DEFINE_bool("binarize", False, "make trees binary, left-heavy")
 flags.DEFINE_integer(
-  "min_count", 1, "drop rules seen less often (word pairs stay)"
+  "min_count", 1, "drop rules seen less often (word pairs stay)", lower_bound=0
 )
-flags.DEFINE_float("alpha", 0.0, "add-alpha smoothing of the frequencies")
+flags.DEFINE_float(
+  "alpha", 0.0, "add-alpha smoothing of the frequencies", lower_bound=0.0
+)
 flags.DEFINE_bool("provenance", False, "keep which sentence gave which rule")
 flags.DEFINE_string(
   "pair_weights",
@@ -132,9 +159,11 @@ flags.DEFINE_string(
 )
 flags.DEFINE_bool("skip_bad", False, "skip bad sentences and count them")
 flags.DEFINE_enum("runner", "threads", runner_lib.KINDS, "where to work")
-flags.DEFINE_integer("workers", 2, "shards worked on at once")
+flags.DEFINE_integer("workers", 2, "shards worked on at once", lower_bound=0)
 flags.DEFINE_string("ray_address", None, "a running Ray cluster")
-flags.DEFINE_integer("memory", 1024, "budget in MB before spilling to disk")
+flags.DEFINE_integer(
+  "memory", 1024, "budget in MB before spilling to disk", lower_bound=0
+)
 
 
 def _phrase_options() -> PhraseOptions:

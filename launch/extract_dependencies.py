@@ -40,7 +40,7 @@ _MAX_PHRASE = flags.DEFINE_integer(
 _OUTPUT = flags.DEFINE_string("output", "", "folder of the table")
 _RUNNER = flags.DEFINE_enum("runner", "threads", KINDS, "where shards run")
 _WORKERS = flags.DEFINE_integer(
-  "workers", 0, "shards at a time; 0: one for each core"
+  "workers", 0, "shards at a time; 0: one for each core", lower_bound=0
 )
 _ADDRESS = flags.DEFINE_string("ray_address", None, "a running Ray cluster")
 _MEMORY = flags.DEFINE_integer(

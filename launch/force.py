@@ -52,7 +52,10 @@ _LONGEST = flags.DEFINE_integer(
   "max_words", 250, "longest line to try", lower_bound=1
 )
 _EDGES = flags.DEFINE_integer(
-  "max_edges", 1 << 20, "give up a line whose chart has more edges"
+  "max_edges",
+  1 << 20,
+  "give up a line whose chart has more edges",
+  lower_bound=0,
 )
 _REPORT = flags.DEFINE_bool("report", False, "print reachability by length")
 _JSON = flags.DEFINE_bool("json", False, "print the report as JSON")

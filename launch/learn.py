@@ -88,16 +88,26 @@ _TEMPLATES = flags.DEFINE_list(
   "sparse features: edges:simple, edges:full, edges:fF+lL, rule, shape, pairs,"
   " count; empty for none",
 )
-_EPOCHS = flags.DEFINE_integer("epochs", _DEFAULT.epochs, "passes at most")
-_MINIBATCH = flags.DEFINE_integer(
-  "minibatch", _DEFAULT.minibatch, "sentences whose updates are averaged"
+_EPOCHS = flags.DEFINE_integer(
+  "epochs", _DEFAULT.epochs, "passes at most", lower_bound=0
 )
-_RATE = flags.DEFINE_float("rate", _DEFAULT.rate, "step of sparse weights")
+_MINIBATCH = flags.DEFINE_integer(
+  "minibatch",
+  _DEFAULT.minibatch,
+  "sentences whose updates are averaged",
+  lower_bound=0,
+)
+_RATE = flags.DEFINE_float(
+  "rate", _DEFAULT.rate, "step of sparse weights", lower_bound=0.0
+)
 _DENSE_RATE = flags.DEFINE_float(
-  "dense_rate", _DEFAULT.dense_rate, "step of dense weights"
+  "dense_rate", _DEFAULT.dense_rate, "step of dense weights", lower_bound=0.0
 )
 _DECAY = flags.DEFINE_float(
-  "decay", _DEFAULT.decay, "steps of epoch e are divided by 1 + decay * e"
+  "decay",
+  _DEFAULT.decay,
+  "steps of epoch e are divided by 1 + decay * e",
+  lower_bound=0.0,
 )
 _LEAVE = flags.DEFINE_string(
   "leave_one_out",
@@ -106,7 +116,10 @@ _LEAVE = flags.DEFINE_string(
   " grammar must be extracted from these lines, with --provenance. Or none",
 )
 _RATIO = flags.DEFINE_float(
-  "length_ratio", _DEFAULT.length_ratio, "of the development set"
+  "length_ratio",
+  _DEFAULT.length_ratio,
+  "of the development set",
+  lower_bound=0.0,
 )
 _LENGTH = flags.DEFINE_string(
   "length_search",
@@ -124,15 +137,25 @@ _PATIENCE = flags.DEFINE_integer(
   "patience",
   _DEFAULT.patience,
   "stop after N epochs without a better score; 0: never",
+  lower_bound=0,
 )
 _LONGEST = flags.DEFINE_integer(
-  "max_words", _DEFAULT.max_words, "longest sentence to learn from"
+  "max_words",
+  _DEFAULT.max_words,
+  "longest sentence to learn from",
+  lower_bound=0,
 )
 _CELLS = flags.DEFINE_integer(
-  "batch_cells", _DEFAULT.batch_cells, "chart cells searched together"
+  "batch_cells",
+  _DEFAULT.batch_cells,
+  "chart cells searched together",
+  lower_bound=0,
 )
 _CHECKPOINT = flags.DEFINE_integer(
-  "checkpoint", _DEFAULT.checkpoint, "minibatches between saved states"
+  "checkpoint",
+  _DEFAULT.checkpoint,
+  "minibatches between saved states",
+  lower_bound=0,
 )
 _SEED = flags.DEFINE_integer(
   "seed",
@@ -150,8 +173,12 @@ _RAY = flags.DEFINE_string(
 _COORDINATOR = flags.DEFINE_string(
   "coordinator", "", "host:port of process 0 of a run of several processes"
 )
-_PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
-_PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
+_PROCESSES = flags.DEFINE_integer(
+  "num_processes", 1, "processes of that run", lower_bound=1
+)
+_PROCESS = flags.DEFINE_integer(
+  "process_id", 0, "number of this process", lower_bound=0
+)
 
 
 def _numbers(words: list[str]) -> tuple[float, ...]:

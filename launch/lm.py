@@ -24,7 +24,9 @@ from jaxmt.text import files, vocabulary
 from jaxmt.text.ragged import Ragged
 
 _TEXT = flags.DEFINE_string("text", None, "text to estimate from")
-_ORDER = flags.DEFINE_integer("order", None, "longest n-grams, 1 to 6")
+_ORDER = flags.DEFINE_integer(
+  "order", None, "longest n-grams, 1 to 6", lower_bound=0
+)
 _OUTPUT = flags.DEFINE_string("output", "-", "ARPA file, or file of scores")
 _PRUNE = flags.DEFINE_list(
   "prune",

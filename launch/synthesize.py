@@ -48,8 +48,12 @@ flags.DEFINE_integer(
   "further sentences for language models, written as mono.zh and mono.en",
   lower_bound=0,
 )
-flags.DEFINE_integer("min_length", _DEFAULT.min_length, "source words, least")
-flags.DEFINE_integer("max_length", _DEFAULT.max_length, "source words, most")
+flags.DEFINE_integer(
+  "min_length", _DEFAULT.min_length, "source words, least", lower_bound=0
+)
+flags.DEFINE_integer(
+  "max_length", _DEFAULT.max_length, "source words, most", lower_bound=0
+)
 
 
 def _write(folder: str, name: str, split: synthetic.Split) -> None:

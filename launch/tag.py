@@ -42,7 +42,10 @@ _DICTIONARY = flags.DEFINE_string(
   "dictionary", "", "tagged words, for the tags that concave allows them"
 )
 _LEAST = flags.DEFINE_integer(
-  "dictionary_count", 1, "words that it has less often may have any tag"
+  "dictionary_count",
+  1,
+  "words that it has less often may have any tag",
+  lower_bound=0,
 )
 _START = flags.DEFINE_string(
   "start", "", "folder of the tagger whose tags features learns further"
@@ -51,9 +54,15 @@ _TRAIN = flags.DEFINE_string("train", "", "treebank to learn from")
 _OUTPUT = flags.DEFINE_string(
   "output", "", "folder of the learnt tagger, or tagged text in CoNLL-U"
 )
-_TAGS = flags.DEFINE_integer("tags", 0, "find this many tags by itself")
-_ITERATIONS = flags.DEFINE_integer("iterations", 100, "of L-BFGS, or of EM")
-_PENALTY = flags.DEFINE_float("penalty", 0.1, "of squared weights")
+_TAGS = flags.DEFINE_integer(
+  "tags", 0, "find this many tags by itself", lower_bound=0
+)
+_ITERATIONS = flags.DEFINE_integer(
+  "iterations", 100, "of L-BFGS, or of EM", lower_bound=0
+)
+_PENALTY = flags.DEFINE_float(
+  "penalty", 0.1, "of squared weights", lower_bound=0.0
+)
 _SEED = flags.DEFINE_integer(
   "seed", 0, "of the start with --tags", lower_bound=0, upper_bound=2**32 - 1
 )

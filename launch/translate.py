@@ -94,13 +94,19 @@ _DOMAIN = flags.DEFINE_string(
   "domain", "", "add the weights that tune.py --domains has learnt for it"
 )
 _THRESHOLD = flags.DEFINE_float(
-  "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
+  "threshold",
+  float("inf"),
+  "drop hypotheses so far below the best of a cell",
+  lower_bound=0.0,
 )
 _EXACT = flags.DEFINE_bool(
   "exact", False, "no pruning, nor of target sides: small inputs only"
 )
 _EXACT_STEPS = flags.DEFINE_integer(
-  "exact_steps", 1 << 24, "candidates per sentence before --exact gives up"
+  "exact_steps",
+  1 << 24,
+  "candidates per sentence before --exact gives up",
+  lower_bound=0,
 )
 _SEARCH_ERRORS = flags.DEFINE_string(
   "search_errors", "", "table of what beam search misses; see above"

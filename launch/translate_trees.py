@@ -62,7 +62,9 @@ _REFERENCES = flags.DEFINE_list("references", [], "reference files of --oracle")
 _NBEST = flags.DEFINE_string("nbest", "", "k-best lists with feature values")
 _PICTURES = 50  # trees of a page
 _PART = 500  # sentences whose lattices are in memory
-_NBEST_SIZE = flags.DEFINE_integer("nbest_size", 150, "distinct translations")
+_NBEST_SIZE = flags.DEFINE_integer(
+  "nbest_size", 150, "distinct translations", lower_bound=0
+)
 
 
 def main(argv: list[str]) -> None:

@@ -125,14 +125,23 @@ _ROUNDS = flags.DEFINE_integer(
   "rounds", 10, "optimisations at most", lower_bound=0
 )
 _PATIENCE = flags.DEFINE_integer(
-  "patience", 0, "stop after N rounds without a better score; 0: never"
+  "patience",
+  0,
+  "stop after N rounds without a better score; 0: never",
+  lower_bound=0,
 )
 _MIN_CHANGE = flags.DEFINE_float(
-  "min_change", 1e-6, "stop when no weight moves by more, relatively"
+  "min_change",
+  1e-6,
+  "stop when no weight moves by more, relatively",
+  lower_bound=0.0,
 )
 _MERGE = flags.DEFINE_bool("merge", True, "keep candidates of earlier rounds")
 _BATCH = flags.DEFINE_integer(
-  "batch_size", 0, "online: update after N sentences; 0: after all"
+  "batch_size",
+  0,
+  "online: update after N sentences; 0: after all",
+  lower_bound=0,
 )
 _BATCH_PASSES = flags.DEFINE_integer(
   "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
@@ -160,14 +169,22 @@ _SEED = flags.DEFINE_integer(
 )
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
 _RUNS = flags.DEFINE_integer(
-  "runs", 1, "tune with N seeds from --seed on; report mean and deviation"
+  "runs",
+  1,
+  "tune with N seeds from --seed on; report mean and deviation",
+  lower_bound=1,
 )
 _SHARDS = flags.DEFINE_integer(
-  "shards", 1, "tune on N parts of the sentences and mix their weights"
+  "shards",
+  1,
+  "tune on N parts of the sentences and mix their weights",
+  lower_bound=1,
 )
-_MIX_ROUNDS = flags.DEFINE_integer("mix_rounds", 1, "how often to mix")
+_MIX_ROUNDS = flags.DEFINE_integer(
+  "mix_rounds", 1, "how often to mix", lower_bound=1
+)
 _MIX_KEEP = flags.DEFINE_integer(
-  "mix_keep", 0, "sparse features kept when mixing; 0 keeps all"
+  "mix_keep", 0, "sparse features kept when mixing; 0 keeps all", lower_bound=0
 )
 _MIX_NORM = flags.DEFINE_integer(
   "mix_norm",
@@ -190,9 +207,10 @@ _MIX_DELAY = flags.DEFINE_integer(
   0,
   "asynchronous: shards of an online learner send their updates, which arrive"
   " up to N batches later; 0: shards are mixed when all are done",
+  lower_bound=0,
 )
 _MIX_BATCH = flags.DEFINE_integer(
-  "mix_batch", 10, "asynchronous: sentences between two messages"
+  "mix_batch", 10, "asynchronous: sentences between two messages", lower_bound=1
 )
 _HISTORY = flags.DEFINE_string("history", None, "JSON lines of the search")
 _EXPORT_FEATURES = flags.DEFINE_string(

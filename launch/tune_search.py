@@ -37,7 +37,10 @@ _PARAMETERS = flags.DEFINE_list(
   "some of beam, pop, span, distortion, targets, threshold",
 )
 _THRESHOLD = flags.DEFINE_float(
-  "threshold", float("inf"), "drop hypotheses so far below the best of a cell"
+  "threshold",
+  float("inf"),
+  "drop hypotheses so far below the best of a cell",
+  lower_bound=0.0,
 )
 _METRIC = flags.DEFINE_string("metric", "bleu", "what to judge the output by")
 _COST = flags.DEFINE_enum(

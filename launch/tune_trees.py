@@ -38,10 +38,15 @@ _OUTPUT = flags.DEFINE_string("output", "", "where to write the weights")
 _METHOD = flags.DEFINE_string("method", "ramp3", "as in tune.py")
 _OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
 _METRIC = flags.DEFINE_string("metric", "bleu", "what to optimise")
-_NBEST = flags.DEFINE_integer("nbest", 150, "candidates of a list")
-_ROUNDS = flags.DEFINE_integer("rounds", 10, "optimisations")
+_NBEST = flags.DEFINE_integer(
+  "nbest", 150, "candidates of a list", lower_bound=0
+)
+_ROUNDS = flags.DEFINE_integer("rounds", 10, "optimisations", lower_bound=0)
 _PATIENCE = flags.DEFINE_integer(
-  "patience", 0, "stop after N rounds without a better score; 0: never"
+  "patience",
+  0,
+  "stop after N rounds without a better score; 0: never",
+  lower_bound=0,
 )
 _HELD_OUT = flags.DEFINE_integer(
   "held_out", 0, "every N-th sentence only judges the weights; 0: all do both"

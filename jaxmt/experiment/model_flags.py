@@ -70,7 +70,10 @@ BINARIZER = flags.DEFINE_enum(
   " Travatar's, which a travatar.ini sets",
 )
 THREADS = flags.DEFINE_integer(
-  "threads", 0, "batches or sentences at a time; 0: one for each core"
+  "threads",
+  0,
+  "batches or sentences at a time; 0: one for each core",
+  lower_bound=0,
 )
 
 

@@ -25,7 +25,7 @@ from jaxmt.runtime import runner as runner_lib
 from jaxmt.runtime.runner import Runner
 
 _DEVICES = flags.DEFINE_integer(
-  "devices", 1, "number of devices that train rules, 0 for all"
+  "devices", 1, "number of devices that train rules, 0 for all", lower_bound=0
 )
 _RUNNER = flags.DEFINE_enum(
   "runner", "threads", runner_lib.KINDS, "what trains rules in parallel"
@@ -36,8 +36,12 @@ _RAY = flags.DEFINE_string(
 _COORDINATOR = flags.DEFINE_string(
   "coordinator", "", "host:port of process 0 of a run of several processes"
 )
-_PROCESSES = flags.DEFINE_integer("num_processes", 1, "processes of that run")
-_PROCESS = flags.DEFINE_integer("process_id", 0, "number of this process")
+_PROCESSES = flags.DEFINE_integer(
+  "num_processes", 1, "processes of that run", lower_bound=1
+)
+_PROCESS = flags.DEFINE_integer(
+  "process_id", 0, "number of this process", lower_bound=0
+)
 
 
 @contextlib.contextmanager

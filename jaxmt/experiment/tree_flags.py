@@ -36,8 +36,10 @@ REORDERING = flags.DEFINE_string("reordering", "", "reordering model")
 DIALECT = flags.DEFINE_enum(
   "dialect", "jaxmt", tuple(DIALECTS), "format of the phrase table"
 )
-DISTORTION = flags.DEFINE_integer("distortion", 6, "limit, -1 for none")
-BEAM = flags.DEFINE_integer("beam", 100, "hypotheses of a stack")
+DISTORTION = flags.DEFINE_integer(
+  "distortion", 6, "limit, -1 for none", lower_bound=-1
+)
+BEAM = flags.DEFINE_integer("beam", 100, "hypotheses of a stack", lower_bound=0)
 SOURCE_TREES = flags.DEFINE_string(
   "source_trees", "", "dependency trees of the text, CoNLL-U"
 )
@@ -53,12 +55,20 @@ DEPENDENCY_WEIGHTS = flags.DEFINE_string(
   "weights of the features of trees, and of the phrase-based ones where they"
   " differ from --weights",
 )
-EDGES = flags.DEFINE_integer("edges", 2000, "most edges of a lattice")
+EDGES = flags.DEFINE_integer(
+  "edges", 2000, "most edges of a lattice", lower_bound=0
+)
 SOURCE_LIMIT = flags.DEFINE_integer(
-  "source_limit", 15, "most source words between two linked phrases"
+  "source_limit",
+  15,
+  "most source words between two linked phrases",
+  lower_bound=0,
 )
 TARGET_LIMIT = flags.DEFINE_integer(
-  "target_limit", 20, "most target words between them on any path"
+  "target_limit",
+  20,
+  "most target words between them on any path",
+  lower_bound=0,
 )
 GROUPS = flags.DEFINE_list(
   "groups",
@@ -72,7 +82,7 @@ UNIT = flags.DEFINE_enum(
   "what trees are over: phrases (Model P) or words (Model W)",
 )
 THREADS = flags.DEFINE_integer(
-  "threads", 0, "sentences at a time; 0: all cores"
+  "threads", 0, "sentences at a time; 0: all cores", lower_bound=0
 )
 
 

@@ -13,7 +13,6 @@ and exit with 2. Programs import this module before the others, which are slow
 to load: Ctrl-C is then answered with one line from the start.
 """
 
-import contextlib
 import os
 import signal
 import sys
@@ -50,10 +49,13 @@ def _loads_a_script() -> bool:
 
 
 if _loads_a_script():
-  with contextlib.suppress(ValueError):  # not the main thread
+  try:  # contextlib is not loaded yet
     signal.signal(signal.SIGINT, _stop_loading)
+  except ValueError:  # not the main thread
+    pass
 
 # After the handler: loading these takes its time.
+import contextlib  # noqa: E402
 import re  # noqa: E402
 import threading  # noqa: E402
 from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: E402
@@ -64,6 +66,8 @@ from absl import app, flags, logging  # noqa: E402
 from jaxmt import errors  # noqa: E402
 from jaxmt.errors import InputError  # noqa: E402
 
+_LARGEST = 2**62  # of whole numbers, which arrays have in 64 bits
+_INFINITE = (float("inf"), float("-inf"))
 Value = TypeVar("Value")
 
 
@@ -114,6 +118,10 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     value = flags.FLAGS[name].value
     if isinstance(value, float) and value != value:
       _fail(f"--{name}: not a number")
+    if value in _INFINITE and value != flags.FLAGS[name].default:
+      _fail(f"--{name}: not a finite number")
+    if isinstance(value, int) and abs(value) > _LARGEST:
+      _fail(f"--{name}: too large")
   if len(rest) > 1 and not getattr(sys.modules["__main__"], "POSITIONAL", ""):
     _fail(f"unexpected argument '{rest[1]}' (flags look like --name=value)")
   return rest
@@ -221,7 +229,10 @@ def check_paths(
   inputs: Sequence[str] = (),
   endings: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
-  """Refuses two outputs in one file, and an output that is an input.
+  """Refuses outputs that cannot be, before anything is done.
+
+  Those are two outputs in one file, an output that is an input, and one in a
+  folder that is not there or cannot be written to.
 
   Args:
     outputs: names of flags that say what is written.
@@ -229,7 +240,7 @@ def check_paths(
     endings: of flags that give the start of several names, what is added.
 
   Raises:
-    InputError: naming both flags.
+    InputError: naming the flags.
   """
   seen: dict[str, str] = {}
   for name in (*inputs, *outputs):
@@ -245,6 +256,23 @@ def check_paths(
           f"--{seen[place]} and --{name} are the same", path=path
         )
       seen.setdefault(place, name)
+      if name in outputs:
+        _check_folder(place, name)
+
+
+def _check_folder(place: str, name: str) -> None:
+  """Raises if no file can be made at a place, which flag `name` gives."""
+  folder = os.path.dirname(place)
+  if not os.path.isdir(folder):
+    raise InputError(f"--{name}: no such folder", path=folder)
+  if not os.access(folder, os.W_OK | os.X_OK):
+    raise InputError(f"--{name}: cannot be written to", path=folder)
+  try:
+    os.lstat(place)
+  except FileNotFoundError:
+    return
+  except OSError as error:  # a name that no file can have
+    raise errors.system_failure(error, place) from error
 
 
 def _is_device(path: str) -> bool:

@@ -30,7 +30,7 @@ def test_vectors_of_a_text(tmp_path):
   ("flags", "message"),
   [
     (("--size=0",), "option 'size' must be at least 1"),
-    (("--rate=-1",), "option 'rate'"),
+    (("--rate=-1",), "--rate=-1"),
     (("--min_count=0",), "--min_count must be at least 1"),
     (("--text=missing",), "missing"),
   ],

@@ -178,7 +178,7 @@ def test_killed_processes_go_on_together(alone, tmp_path):
 @pytest.mark.parametrize(
   ("flags", "message"),
   [
-    (["--devices=-1"], "devices cannot be -1"),
+    (["--devices=-1"], "--devices=-1"),
     (["--process_id=3", "--coordinator=localhost:1"], "process_id 3 of 1"),
     (["--runner=ray", "--coordinator=localhost:1"], "cannot be combined"),
   ],

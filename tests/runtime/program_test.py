@@ -26,6 +26,7 @@ _FILE = flags.DEFINE_string("file", None, "the file to read")
 _OUTPUT = flags.DEFINE_string("output", "-", "what to write")
 _OTHER = flags.DEFINE_string("other", None, "what else to write")
 _RATE = flags.DEFINE_float("rate", 1.0, "a rate", lower_bound=0.0)
+_SIZE = flags.DEFINE_integer("size", 1, "a size")
 _PARTS = flags.DEFINE_string("parts", None, "start of names to write")
 
 
@@ -79,6 +80,9 @@ def script(tmp_path):
     ([], "p.py: --file is required"),
     (["--fiel=x"], "Unknown command line flag 'fiel'. Did you mean: file"),
     (["--file=p.py", "--rate=nan"], "p.py: --rate: not a number"),
+    (["--file=p.py", "--rate=inf"], "p.py: --rate: not a finite number"),
+    (["--file=p.py", "--size=" + "9" * 30], "p.py: --size: too large"),
+    (["--file=p.py", "--size=-" + "9" * 30], "p.py: --size: too large"),
     (["--file=p.py", "--rate=-1"], "p.py: flag --rate=-1: -1.0 is not"),
     (["--file=none.txt"], "p.py: none.txt: no such file or directory"),
     (["word"], "unexpected argument 'word'"),
@@ -117,6 +121,10 @@ def shell(tmp_path, command):
     ("PY --file=t --output=l", "l: --file and --output are the same"),
     ("PY --file=t --output=n --other=n", "n: --output and --other are"),
     ("PY --file=t --output=n.b --parts=n", "n.b: --output and --parts are"),
+    ("PY --file=none --output=no/n", "/no: --output: no such folder"),
+    ("PY --file=none --output=t/n", "/t: --output: no such folder"),
+    ("PY --file=none --parts=no/n", "/no: --parts: no such folder"),
+    (f"PY --file=none --output={'n' * 256}", "nnn: file name too long"),
   ],
 )
 def test_failed_calls_and_lost_outputs_are_one_line(
