@@ -263,9 +263,12 @@ def main(argv: list[str]) -> None:
     outputs=("output", "lexicon", "matrices"),
     inputs=(
       *("source", "target", "trees", "dictionary", "evaluate", "gold"),
-      *("source_vectors", "target_vectors"),
+      *("source_vectors", "target_vectors", "train_gold"),
     ),
-    endings={"lexicon": (".f2e", ".e2f")},
+    endings={
+      "lexicon": (".f2e", ".e2f"),
+      "train_gold": (".en", ".align"),
+    },
   )
   if _EVALUATE.value:
     _evaluate()

@@ -205,7 +205,9 @@ def main(argv: list[str]) -> None:
 
 def _word_vectors() -> None:
   """Learns word vectors."""
-  program.check_paths(outputs=("output",), inputs=("text",))
+  program.check_paths(
+    outputs=("output",), inputs=("text",), folders=("workdir",)
+  )
   program.required(text=FLAGS.text, output=FLAGS.output)
   parallel.initialize(devices=FLAGS.devices)
   from jaxmt.models import vector_files, word_vectors  # imports JAX
@@ -264,7 +266,9 @@ def _check_decoding_flags() -> None:
     inputs=(
       *("grammar", "lm", "weights", "input", "references"),
       *("dev_input", "dev_references", "source_vectors", "target_vectors"),
+      *("models", "reordering", "trees"),
     ),
+    folders=("workdir",),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,
@@ -431,6 +435,7 @@ def _topics() -> None:
       "source_documents",
       "target_documents",
     ),
+    folders=("workdir",),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,
@@ -556,7 +561,11 @@ def _similarity() -> None:
   vector_paths = ("source_vectors", "target_vectors")
   program.check_paths(
     outputs=("output",),
-    inputs=("grammar", "source", "target", "weights", *vector_paths),
+    inputs=(
+      *("grammar", "source", "target", "weights", *vector_paths),
+      *("lm", "models", "reordering", "trees"),
+    ),
+    folders=("workdir",),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,

@@ -111,6 +111,7 @@ def _rows(size: int) -> np.ndarray:
 def main(argv: list[str]) -> None:
   """Reads a run, explains, prints and writes."""
   del argv
+  program.check_paths(outputs=("output",), inputs=("workdir", "store"))
   run = finished_run.read(program.given(_WORKDIR), _STORE.value)
   last = run.last_epoch(finished_run.find_system(run, _SYSTEM.value))
   search = _search(run)

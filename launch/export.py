@@ -44,6 +44,7 @@ _FORMAT = flags.DEFINE_enum(
 def main(argv: list[str]) -> None:
   """Reads a run and writes one of its systems."""
   del argv
+  program.check_paths(outputs=("output",), inputs=("workdir", "store"))
   program.required(workdir=_WORKDIR.value, output=_OUTPUT.value)
   from jaxmt.experiment import finished_run, saved_systems
 

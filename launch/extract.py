@@ -252,7 +252,10 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output", "glue", "reordering"),
-    inputs=("source", "target", "links", "trees", "filter", "pair_weights"),
+    inputs=(
+      *("source", "target", "links", "trees", "filter", "pair_weights"),
+      "similarity_model",
+    ),
   )
   if (FLAGS.similarity is None) != (FLAGS.similarity_model is None):
     raise InputError("--similarity and --similarity_model need each other")

@@ -204,6 +204,7 @@ def main(argv: list[str]) -> None:
       "lm",
       "weights",
       "reordering",
+      "models",
     ),
   )
   program.required(

@@ -442,7 +442,9 @@ def main(argv: list[str]) -> None:
     inputs=(
       *("grammar", "lm", "weights", "reordering", "source", "target", "trees"),
       *("dev_source", "dev_references", "dev_trees", "dev_grammar", "dev_lm"),
+      "models",
     ),
+    folders=("workdir",),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,

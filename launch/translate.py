@@ -574,7 +574,10 @@ def main(argv: list[str]) -> None:
       "nbest",
       "forest",
     ),
-    inputs=("grammar", "lm", "weights", "input", "trees", "reordering"),
+    inputs=(
+      *("grammar", "lm", "weights", "input", "trees", "reordering", "models"),
+      *("workdir", "store"),
+    ),
   )
   _check_flags()
   from jaxmt.decode import nbest, translate

@@ -75,6 +75,7 @@ def main(argv: list[str]) -> None:
     inputs=(
       *("grammar", "lm", "weights", "reordering"),
       *("input", "source_trees", "dependency_weights", "references"),
+      *("dependencies", "clusters", "workdir", "store"),
     ),
   )
   program.required(input=_INPUT.value, output=_OUTPUT.value)

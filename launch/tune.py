@@ -674,7 +674,12 @@ def main(argv: list[str]) -> None:
       "weights",
       "reordering",
       "events_text",
+      "domains",
+      "models",
+      "moses_features",
+      "moses_scores",
     ),
+    folders=("workdir",),
   )
   named_metrics.find(_METRIC.value)  # names what is wrong with it
   in_loop = bool(model_flags.GRAMMAR.value)

@@ -167,7 +167,10 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output",),
-    inputs=("grammar", "lm", "input", "trees", "references", "weights"),
+    inputs=(
+      *("grammar", "lm", "input", "trees", "references", "weights"),
+      *("reordering", "models"),
+    ),
   )
   program.required(
     grammar=model_flags.GRAMMAR.value,

@@ -62,7 +62,11 @@ def main(argv: list[str]) -> None:
   del argv
   program.check_paths(
     outputs=("output",),
-    inputs=("grammar", "lm", "weights", "input", "source_trees"),
+    inputs=(
+      *("grammar", "lm", "weights", "reordering", "input", "references"),
+      *("source_trees", "dependencies", "clusters", "dependency_weights"),
+    ),
+    folders=("workdir",),
   )
   program.required(
     grammar=tree_flags.GRAMMAR.value,

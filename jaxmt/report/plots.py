@@ -36,8 +36,8 @@ def lines(
   x_label: str,
   y_label: str,
 ) -> bytes | None:
-  """Draws one line for each name, through its `(x, y)` points."""
-  if not available():
+  """Draws one line for each name, through its `(x, y)` points; None: none."""
+  if not series or not available():
     return None
   from matplotlib.ticker import MaxNLocator
 

@@ -227,6 +227,7 @@ def check_paths(
   *,
   outputs: Sequence[str],
   inputs: Sequence[str] = (),
+  folders: Sequence[str] = (),
   endings: Mapping[str, Sequence[str]] | None = None,
 ) -> None:
   """Refuses outputs that cannot be, before anything is done.
@@ -237,13 +238,15 @@ def check_paths(
   Args:
     outputs: names of flags that say what is written.
     inputs: names of flags that say what is read, or lists of it.
+    folders: names of flags of folders for state, which are made with those
+      that they are in.
     endings: of flags that give the start of several names, what is added.
 
   Raises:
     InputError: naming the flags.
   """
   seen: dict[str, str] = {}
-  for name in (*inputs, *outputs):
+  for name in (*inputs, *folders, *outputs):
     value = flags.FLAGS[name].value or []
     values = value.split(",") if isinstance(value, str) else value
     more = (endings or {}).get(name, ("",))
@@ -251,7 +254,7 @@ def check_paths(
       if path == "-" or _is_device(path):
         continue  # several may print there
       place = os.path.realpath(path)
-      if place in seen and name in outputs:
+      if place in seen and name not in inputs:
         raise InputError(
           f"--{seen[place]} and --{name} are the same", path=path
         )
