@@ -24,10 +24,12 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from jaxmt.errors import InputError
 from jaxmt.runtime import progress
 from jaxmt.text import kernel_cache
 
 DATA = "data"
+_MOST_DEVICES = 4096  # of a processor that counts as several
 
 _SPECS = {"split": PartitionSpec(DATA), "copied": PartitionSpec()}
 
@@ -55,12 +57,14 @@ def initialize(
       in it is run, so it is used only if no other user can write there.
 
   Raises:
-    ValueError: if an argument is out of range.
+    InputError: if an argument is out of range.
   """
   # JAX tells every time which kinds of device a machine does not have.
   logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
   if devices < 0:
-    raise ValueError(f"devices cannot be {devices}")
+    raise InputError(f"devices cannot be {devices}")
+  if devices > _MOST_DEVICES and not coordinator:
+    raise InputError(f"devices: {devices} are over {_MOST_DEVICES}")
   if devices > 1 and not coordinator:
     jax.config.update("jax_num_cpu_devices", devices)
   jax.config.update("jax_compilation_cache_dir", _cache_folder(cache))
@@ -68,9 +72,9 @@ def initialize(
   if not coordinator:
     return
   if not 0 <= process_id < num_processes:
-    raise ValueError(f"process_id {process_id} of {num_processes} processes")
+    raise InputError(f"process_id {process_id} of {num_processes} processes")
   if not re.fullmatch(r"[^\s/]+:[0-9]{1,5}", coordinator):
-    raise ValueError(f"coordinator '{coordinator}' is not host:port")
+    raise InputError(f"coordinator '{coordinator}' is not host:port")
   bind = os.environ.get("JAX_COORDINATOR_BIND_ADDRESS", coordinator)
   jax.distributed.initialize(
     coordinator_address=coordinator,
@@ -99,15 +103,16 @@ def make_mesh(devices: int = 0) -> Mesh:
   """Returns the mesh of the first `devices` devices; 0 takes all of them.
 
   Raises:
-    ValueError: if there are not that many, or if several processes run and
+    InputError: if there are not that many, or if several processes run and
       not all of their devices are asked for.
   """
   devices_here = jax.devices()
   count = devices or len(devices_here)
   if not 0 < count <= len(devices_here):
-    raise ValueError(f"{devices} devices wanted, there are {len(devices_here)}")
+    cause = f"{devices} devices wanted, there are {len(devices_here)}"
+    raise InputError(cause)
   if jax.process_count() > 1 and count != len(devices_here):
-    raise ValueError("several processes: every device takes part")
+    raise InputError("several processes: every device takes part")
   return jax.make_mesh(
     (count,), (DATA,), axis_types=(AxisType.Auto,), devices=devices_here[:count]
   )

@@ -106,7 +106,8 @@ def input_cases(command: Command, name: str) -> Iterator[Case]:
 
 def output_cases(command: Command, name: str) -> Iterator[Case]:
   """Names that cannot be written to, or that are taken."""
-  prefix, folder = name in _PREFIXES, name in _FOLDERS
+  prefix = name in _PREFIXES
+  folder = name in _FOLDERS or command.program == "synthesize"
   yield {name: f"{_BAD}/file/x"}, True
   yield {name: "/proc/x"}, True
   yield {name: "x" * 300}, True

@@ -23,7 +23,7 @@ _SOURCES = sorted(
     *(util.ROOT / "jaxmt/experiment").glob("*_flags.py"),
   ]
 )
-_FAST = ("synthesize", "lm", "cluster")
+_FAST = ("lm", "cluster")
 
 
 @pytest.mark.parametrize("path", _SOURCES, ids=lambda path: path.name)

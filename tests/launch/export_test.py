@@ -178,7 +178,7 @@ def test_raw_text_and_other_weights(run, exported, tmp_path):
   [
     ("export", ["--system=magic", "--output={0}/x"], "no system 'magic'"),
     ("export", ["--system=primary", "--output={0}"], "is something else"),
-    ("export", ["--output={0}/none/x"], "no such file"),
+    ("export", ["--output={0}/none/x"], "no such folder"),
     ("translate", ["--system=magic"], "the run has: primary"),
     ("translate", ["--grammar=g"], "--workdir has its own --grammar"),
   ],
