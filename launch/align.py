@@ -104,7 +104,10 @@ _OBJECTIVE = flags.DEFINE_enum(
   " of the teacher's links",
 )
 _START = flags.DEFINE_float(
-  "start", 0.1, "the neural aligner's embeddings begin in plus or minus this"
+  "start",
+  0.1,
+  "the neural aligner's embeddings begin in plus or minus this",
+  lower_bound=0.0,
 )
 _HIDDEN = flags.DEFINE_list(
   "hidden", ["120", "10"], "units of the neural aligner's hidden layers"

@@ -81,6 +81,7 @@ _MARGIN = flags.DEFINE_float(
   "margin",
   _DEFAULT.margin,
   "lead in score that good derivations must have; smaller ones are violations",
+  lower_bound=0.0,
 )
 _TEMPLATES = flags.DEFINE_list(
   "templates",

@@ -49,7 +49,10 @@ _PATIENCE = flags.DEFINE_integer(
   lower_bound=0,
 )
 _HELD_OUT = flags.DEFINE_integer(
-  "held_out", 0, "every N-th sentence only judges the weights; 0: all do both"
+  "held_out",
+  0,
+  "every N-th sentence only judges the weights; 0: all do both",
+  lower_bound=0,
 )
 _SEED = flags.DEFINE_integer(
   "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
