@@ -30,10 +30,9 @@ def main(argv: list[str]) -> None:
   """Runs what is missing and prints the table."""
   del argv
   config = _CONFIG.value
-  program.required(
-    config=config, workdir=_WORKDIR.value, **{"config.data": config.data}
-  )
+  program.required(config=config, workdir=_WORKDIR.value)
   work = induction_study.runs(config)
+  program.required(**{"config.data": config.data})
   results = []
   for run, result in induction_study.execute(work, config.data, _WORKDIR.value):
     results.append((run, result))

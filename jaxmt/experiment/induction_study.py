@@ -48,8 +48,45 @@ class InductionRun:
     }
 
 
+_SETTINGS = ("data", "published")  # and the lists and numbers
+_LISTS = ("languages", "models", "starts", "verbs")
+_LEAST = {
+  **{"max_length": 1, "iterations": 0, "concave_iterations": 1, "seeds": 1}
+}
+
+
+def _check(config: Any) -> None:
+  """Raises `InputError` for a config that is none of a study, or is empty."""
+  for name in (*_SETTINGS, *_LISTS, *_LEAST):
+    if name not in config:
+      raise InputError(f"--config: no study of parsers, it has no '{name}'")
+  for name in _LISTS:
+    values = config[name]
+    if isinstance(values, str) or not all(isinstance(x, str) for x in values):
+      raise InputError(f"--config.{name}: not names")
+    if not values and name != "verbs":
+      raise InputError(f"--config.{name} is empty")
+  for name, least in _LEAST.items():
+    if type(config[name]) is not int or config[name] < least:
+      raise InputError(f"--config.{name} must be at least {least}")
+  known = {"model": induction.MODELS, "start": induction.STARTS}
+  for name, every in known.items():
+    for one in config[f"{name}s"]:
+      if one not in every:
+        cause = f"no {name} '{one}'; there are: {', '.join(every)}"
+        raise InputError(f"--config.{name}s: {cause}")
+  for name in config.languages:  # a part of the names of files
+    if "/" in name:
+      raise InputError(f"--config.languages: '{name}' is in another folder")
+
+
 def runs(config: Any) -> list[InductionRun]:
-  """Returns the runs of a config, see `configs/induction.py`."""
+  """Returns the runs of a config, see `configs/induction.py`.
+
+  Raises:
+    InputError: for a config that makes no sense.
+  """
+  _check(config)
   base = InductionConfig(
     max_length=config.max_length,
     iterations=config.iterations,

@@ -1,7 +1,7 @@
 """Numbers have bounds; bad values of flags are one line.
 
 JAXMT_FAULTS=long changes every flag of every program, which takes half an hour
-of processor time; otherwise those of the programs that start at once.
+of processor time; otherwise those of a program that starts at once.
 """
 
 import ast
@@ -23,7 +23,7 @@ _SOURCES = sorted(
     *(util.ROOT / "jaxmt/experiment").glob("*_flags.py"),
   ]
 )
-_FAST = ("lm", "cluster")
+_FAST = ("cluster",)
 
 
 @pytest.mark.parametrize("path", _SOURCES, ids=lambda path: path.name)

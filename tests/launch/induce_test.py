@@ -1,7 +1,11 @@
 import gzip
 import json
 
+import pytest
+
 from tests import util
+
+_STUDY = "--config=configs/induction.py"
 
 BANK = "w\tDET\t2\nw\tNOUN\t3\nw\tVERB\t0\n\nw\tNOUN\t2\nw\tVERB\t0\n\n" * 3
 
@@ -29,3 +33,25 @@ def test_runs_resumes_and_prints_the_table(tmp_path):
   missing = util.run_program("launch/induce.py", *args, "--config.seeds=3")
   assert missing.returncode == 2
   assert "en.train.gz: no such file" in missing.stderr
+
+
+@pytest.mark.parametrize(
+  ("args", "message"),
+  [
+    ((), "--config is required"),
+    (("--config=configs/quickstart.py",), "no study of parsers"),
+    ((_STUDY, "--config.seeds=0"), "--config.seeds must be at least 1"),
+    ((_STUDY, "--config.iterations=-1"), "--config.iterations must be"),
+    ((_STUDY, "--config.languages=()"), "--config.languages is empty"),
+    ((_STUDY, "--config.languages=('../x',)"), "is in another folder"),
+    ((_STUDY, "--config.models=('x',)", "--config.data=d"), "no model 'x'"),
+    ((_STUDY,), "--config.data is required"),
+  ],
+)
+def test_bad_studies_are_one_line(tmp_path, args, message):
+  done = util.run_program(
+    "launch/induce.py", f"--workdir={tmp_path / 'runs'}", *args
+  )
+  assert done.returncode == 2 and done.stdout == ""
+  assert message in done.stderr and done.stderr.count("\n") == 1
+  assert not (tmp_path / "runs").exists()
