@@ -67,20 +67,15 @@ def padded_length(words: int) -> int:
   return -(-words // 64) * 64
 
 
-def build_chart(
-  model: Model,
-  source: Source,
-  *,
-  excluded: Ragged | None = None,
-  extra: np.ndarray | None = None,
-) -> PhraseChart:
-  """Finds the options of sentences.
+def find_options(
+  model: Model, source: Source, *, excluded: Ragged | None = None
+) -> np.ndarray:
+  """Returns the rules of the options of sentences, -1 for none, `[B, S, T]`.
 
   Args:
     model: phrases with an order.
     source: B sentences under the model's weights.
     excluded: rules that each sentence must not use, B rising rows.
-    extra: scores of options beyond those of their rules, float32 `[B, S, T]`.
   """
   lengths = source.ids.lengths
   size = padded_length(int(lengths.max(initial=1)))
@@ -113,7 +108,7 @@ def build_chart(
   if source.marks is not None:
     _drop_crossing(rule, source.marks.zones, longest)
     _add_marked(rule, source.marks, longest, len(model.table))
-  return score_chart(model, source, rule, extra=extra)
+  return rule
 
 
 def _drop_crossing(rule: np.ndarray, zones: Ragged, longest: int) -> None:
@@ -170,7 +165,14 @@ def score_chart(
   *,
   extra: np.ndarray | None = None,
 ) -> PhraseChart:
-  """Returns the chart of given options; see `build_chart`."""
+  """Returns the chart of given options.
+
+  Args:
+    model: phrases with an order.
+    source: B sentences under the model's weights.
+    rule: of the options, as `find_options` has them.
+    extra: scores of options beyond those of their rules, float32 `[B, S, T]`.
+  """
   batch, spans, width = rule.shape
   size = spans // longest_phrase(model)
   ranked = np.full((batch, spans, 3, width), NONE, np.float32)

@@ -157,26 +157,22 @@ def build_chart(
     changes: what is added to the scores of options, from their rules, both
       `[B, spans, options]`.
   """
-  chart = phrase_chart.build_chart(model, source, excluded=excluded)
-  extra = _application_scores(model, source, chart)
+  rule = phrase_chart.find_options(model, source, excluded=excluded)
+  extra = _application_scores(model, source, rule)
   if changes is not None:
-    extra = extra + changes(np.asarray(chart.rule))
-  if not extra.any():
-    return chart
-  return phrase_chart.score_chart(
-    model, source, np.asarray(chart.rule), extra=extra
-  )
+    extra = changes(rule) + (0.0 if extra is None else extra)
+  return phrase_chart.score_chart(model, source, rule, extra=extra)
 
 
 def _application_scores(
-  model: Model, source: Source, chart: PhraseChart
-) -> np.ndarray:
-  """What features of span or sentence add to options; float32."""
+  model: Model, source: Source, rule: np.ndarray
+) -> np.ndarray | None:
+  """What features of span or sentence add to options; None without any."""
   if model.templates is None or not model.templates.need_sentences:
-    return np.zeros(chart.rule.shape, np.float32)
-  rule = np.asarray(chart.rule)
+    return None
   sentence, span, item = np.nonzero(rule >= 0)
-  begin = span // chart.longest
+  longest = phrase_chart.longest_phrase(model)
+  begin = span // longest
   text = rule_templates.make_text(
     model.templates,
     ragged.Ragged(flat=source.copies, offsets=source.ids.offsets),
@@ -189,7 +185,7 @@ def _application_scores(
     Applications(
       rule=rule[sentence, span, item],
       begin=begin.astype(np.int32),
-      end=(begin + span % chart.longest + 1).astype(np.int32),
+      end=(begin + span % longest + 1).astype(np.int32),
       sentence=sentence.astype(np.int32),
     ),
     feature_keys.make_table(model.weights),
