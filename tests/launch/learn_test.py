@@ -132,7 +132,7 @@ def test_the_development_text_may_have_rules_of_its_own(folder, tmp_path):
   [
     ({"update": "bold"}, "--update 'bold' is none of max-violation"),
     ({"epochs": 0}, "--epochs must be at least 1"),
-    ({"margin": -1}, "--margin must be a number from 0 on"),
+    ({"margin": -1}, "--margin=-1: -1.0 is not a non-negative number"),
     ({"templates": "edge"}, "unknown feature template 'edge'"),
     ({"length_ratio": 0}, "--length_ratio must be between"),
     ({"dev_references": ""}, "--dev_source and --dev_references go together"),
