@@ -3,7 +3,8 @@
 Pairs of 20 and 20 words, joined from sentences of the embedded corpus. ITG:
 features, pruning with a beam of 10, parsing and the best derivation, weights
 untrained; learning the simpler aligners and the rules is not timed. Neural: one
-epoch of one direction's network and jumps, and the links of that direction.
+epoch of one direction's network and jumps, by either objective, and the links
+of that direction.
 """
 
 import dataclasses
@@ -44,10 +45,13 @@ def run() -> list[dict]:
     fit=FitOptions(epochs=1, batch=512, rate=0.003),
     jump_fit=FitOptions(epochs=1, batch=32, rate=0.03),
   )
-  train = lambda: neural_hmm.train_direction(
-    target, source, _reversed(learnt.links), config
-  )
-  rows.append(_timed("neural, one epoch", train))
+  links = _reversed(learnt.links)
+  for objective in neural_hmm.OBJECTIVES:
+    own = dataclasses.replace(config, objective=objective)
+    train = lambda own=own: neural_hmm.train_direction(
+      target, source, links, own
+    )
+    rows.append(_timed(f"neural, {objective}, one epoch", train))
   direction = train()
   link = lambda: neural_hmm.link(direction, target, source, config)
   rows.append(_timed("neural, links", link))

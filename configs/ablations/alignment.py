@@ -10,7 +10,8 @@ The hand-aligned pairs are gold/dev.fr, gold/dev.en and gold/dev.align; entries
 without ITG do without them. One system, Hiero with relative frequencies. The
 rows of Liu, Li & Zhou (Coling 2010, ACL 2010) and Yang et al. (ACL 2013):
 simpler aligners, ITG with word pairs and with rules by each pruner,
-semi-supervised rounds (EMD), the neural aligner.
+semi-supervised rounds (EMD), the neural aligner, as in the paper and with the
+settings that are better on small bitexts.
 """
 
 BASE = "configs/real.py"
@@ -32,6 +33,14 @@ ABLATIONS = {
   "hp-mert": {**_ITG, "align.kind": "hp", "align.training": "mert"},
   "emd": {**_ITG, "align.kind": "hp", "align.emd_rounds": 3},
   "neural": {**_SYSTEMS, "align.model": "neural"},
+  "neural-softmax": {
+    **_SYSTEMS,
+    "align.model": "neural",
+    "align.objective": "softmax",
+    "align.start": 1.0,
+    "align.window": 1,
+    "align.epochs": 10,
+  },
 }
 _NAMES = {
   "hmm": "HMM",
@@ -43,6 +52,7 @@ _NAMES = {
   "hp-mert": "HP-ITG, DPDI, weights by MERT",
   "emd": "HP-ITG, DPDI, EMD rounds",
   "neural": "neural HMM",
+  "neural-softmax": "neural HMM, softmax, windows of one word",
 }
 LAYOUT = {
   "kind": "rows",

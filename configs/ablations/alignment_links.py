@@ -11,7 +11,9 @@
 The same systems as in `alignment.py`, of which each learns its simpler aligners
 and features again; here all share them, and the links that are scored against
 gold are of the same models as those of the bitext. Run it where the folder
-`links` is; entries are its files NAME.bitext.links.
+`links` is; entries are its files NAME.bitext.links. Links of a neural system
+with settings (neural:window=1:...) have these in their file's name; call it
+neural.bitext.links.
 """
 
 BASE = "configs/real.py"
