@@ -13,6 +13,7 @@ noise. A seed is that of the noise, too, so that each has other noisy pairs.
 BASE = "configs/cleaning.py"
 NOTE = "30 % of the pairs have noise of four kinds."
 BASELINE = "as-it-is"
+SYSTEM = "primary"
 ABLATIONS = {
   "as-it-is": {"systems": ("primary", "retuned")},
   "clean": {"data.files.noise": ()},

@@ -13,6 +13,7 @@ entry `given` begins with given word vectors, `random` with random ones.
 
 BASE = "configs/neural.py:tatoeba"
 NOTE = "Trained models, tuned with the others from the baseline's weights."
+SYSTEM = "primary"
 ABLATIONS = {
   "random": {"neural.source_vectors": "", "neural.target_vectors": ""},
   "given": {"systems": ("primary", "similarity")},

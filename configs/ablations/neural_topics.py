@@ -11,6 +11,7 @@ Cui et al. (2014), on Kyoto Japanese-English with its articles as documents;
 
 BASE = "configs/neural.py:topics"
 NOTE = "Features of topics, tuned with the others from the baseline's weights."
+SYSTEM = "primary"
 ABLATIONS = {"kyoto": {}}
 SEEDS = (0, 1, 2)
 LAYOUT = {

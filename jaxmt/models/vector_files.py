@@ -4,8 +4,8 @@ Text has one line a word: the word, then D numbers, separated by spaces. A first
 line of two whole numbers, V and D, is optional when reading and written always.
 
 A file NAME.npz has the array `vectors`, `[V, D]`, or `q` of whole numbers with
-`scale`, whose product the vectors are; its words are the lines of NAME.words.gz
-beside it. It has no objects (no pickle).
+`scale`, a number for each row or for all, whose product the vectors are; its
+words are the lines of NAME.words.gz beside it. It has no objects (no pickle).
 """
 
 import io
@@ -79,19 +79,18 @@ def _read_arrays(path: str) -> WordVectors:
     zlib.error,
   ) as error:
     raise InputError(f"no arrays: {error}", path=path) from error
-  if "vectors" in arrays:
-    vectors = arrays["vectors"]
-  elif {"q", "scale"} <= {*arrays}:
-    vectors = arrays["q"].astype(np.float32) * arrays["scale"].astype(
-      np.float32
-    )
-  else:
+  rows = arrays.get("vectors", arrays.get("q"))
+  if rows is None or not {"vectors", "scale"} & {*arrays}:
     raise InputError("has neither 'vectors' nor 'q' and 'scale'", path=path)
-  if (
-    vectors.ndim != 2 or not vectors.shape[1] or vectors.dtype.kind not in "fi"
-  ):
+  numbers = all(array.dtype.kind in "fiu" for array in arrays.values())
+  if not numbers or rows.ndim != 2 or not rows.shape[1]:
     raise InputError("its vectors are no rows of numbers", path=path)
-  vectors = vectors.astype(np.float32)
+  vectors = rows.astype(np.float32)
+  if "vectors" not in arrays:
+    scale = arrays["scale"].astype(np.float32).reshape(-1, 1)
+    if len(scale) not in (1, len(rows)):
+      raise InputError("'scale' is not one number for each row", path=path)
+    vectors = vectors * scale
   if not np.isfinite(vectors).all():
     raise InputError("a word needs one or more finite numbers", path=path)
   beside = path.removesuffix(".npz") + ".words.gz"

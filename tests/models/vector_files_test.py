@@ -40,6 +40,10 @@ def test_arrays_with_their_words_beside(tmp_path):
   for arrays in (
     {"vectors": rows / 2},
     {"q": rows.astype(np.int8), "scale": np.float16(0.5)},
+    {
+      "q": np.array([[2, 4], [3, -4]], np.int8),
+      "scale": np.array([0.25, 0.5], np.float16),
+    },
   ):
     found = vector_files.read(_arrays(tmp_path, **arrays))
     assert found.words == ("a", "b")
@@ -54,6 +58,13 @@ def test_arrays_with_their_words_beside(tmp_path):
     (b"a\n\n", {"vectors": np.ones((2, 2))}, ":2: no word"),
     (b"a\nb\n", {"vectors": np.full((2, 2), np.nan)}, "finite numbers"),
     (b"a\nb\n", {"vectors": np.ones(2)}, "no rows of numbers"),
+    (
+      b"a\nb\n",
+      {"q": np.ones((2, 2), np.int8), "scale": np.ones(3)},
+      "one number for each row",
+    ),
+    (b"a\nb\n", {"q": np.int8([1]), "scale": np.ones(1)}, "no rows of numbers"),
+    (b"a\nb\n", {"vectors": np.full((2, 2), "1")}, "no rows of numbers"),
     (b"a\nb\n", {"other": np.ones((2, 2))}, "neither 'vectors' nor"),
     (b"a\nb\n", {"vectors": np.array([{}, {}])}, "no arrays"),
   ],
