@@ -28,7 +28,7 @@ if [ -z "${JAXMT_DATA:-}" ]; then
 fi
 if [ $# -eq 0 ]; then
   echo "== readers, with bounds checks in the kernels"
-  NUMBA_BOUNDSCHECK=1 "$VENV_PYTHON" -m pytest -q \
+  NUMBA_BOUNDSCHECK=1 "$VENV_PYTHON" -m pytest -n 2 --dist=worksteal -q \
     tests/text/{links,trees,vocabulary}_test.py tests/lm/arpa_{parse,read}_test.py \
     tests/tune/formats/kbest_files_test.py tests/grammar/validation_test.py \
     tests/grammar/formats/dialect_test.py

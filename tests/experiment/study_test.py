@@ -4,6 +4,7 @@ A study is hours of work; a wrong key in its last entry should not be what
 ends it.
 """
 
+import os
 import pathlib
 
 import pytest
@@ -22,6 +23,8 @@ PUBLISHED = [f"table{n:02}_" for n in range(1, 11)] + [
 @pytest.fixture(autouse=True)
 def _at_root(monkeypatch):
   monkeypatch.chdir(util.ROOT)  # bases are named from there
+  if not os.environ.get("JAXMT_DATA"):  # some name files of it, none reads them
+    monkeypatch.setenv("JAXMT_DATA", "data")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
