@@ -22,6 +22,11 @@ def plain_search(config: ThetaConfig) -> Augmentation | None:
   return None
 
 
+def all_iterations(config: ThetaConfig) -> int:
+  """Returns the passes through the text of a method that only iterates."""
+  return config.iterations
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ThetaMethod:
   """A way to estimate θ.
@@ -37,6 +42,7 @@ class ThetaMethod:
       the whole procedure.
     search: `(config) -> Augmentation | None`: what is added to the scores of
       the training search.
+    passes: `(config) -> int`: how often `train` goes through the text.
     fallback: what `ThetaConfig.fallback` "default" stands for. Methods that
       are baselines skip sentences without an admissible derivation: with
       counts of extraction in their place they would be mixtures of themselves
@@ -50,6 +56,7 @@ class ThetaMethod:
   count: Callable[..., Any]
   train: Callable[..., Any]
   search: Callable[[ThetaConfig], Augmentation | None] = plain_search
+  passes: Callable[[ThetaConfig], int] = all_iterations
   fallback: str = "skip"
   needs_text: bool = True
 

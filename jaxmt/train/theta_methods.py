@@ -168,6 +168,15 @@ def _searn(
   )
 
 
+def _one_pass(config: ThetaConfig) -> int:
+  del config
+  return 1
+
+
+def _forced_and_iterations(config: ThetaConfig) -> int:
+  return 1 + config.iterations
+
+
 def select_all(
   model: Model,
   source: Source,
@@ -268,13 +277,18 @@ _METHODS = {
       needs_text=False,
     ),
     ThetaMethod(
-      name="forced", select=select_all, count=count_forced, train=iterate_once
+      name="forced",
+      select=select_all,
+      count=count_forced,
+      train=iterate_once,
+      passes=_one_pass,
     ),
     ThetaMethod(
       name="searn",
       select=select_all,
       count=shard_counting.count_shard,
       train=_searn,
+      passes=_forced_and_iterations,
     ),
     ThetaMethod(
       name="best-bleu",

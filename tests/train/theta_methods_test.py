@@ -12,7 +12,7 @@ from jaxmt.grammar.extract.packed_rules import COUNT_UNIT
 from jaxmt.hypergraph import marginals
 from jaxmt.train import theta_features, theta_methods
 from jaxmt.train.theta_config import ThetaConfig
-from jaxmt.train.training import RunOptions
+from jaxmt.train.training import Resources, RunOptions
 from tests.reference import tiny_training as tiny
 
 CONFIG = ThetaConfig(iterations=2, fallback="skip", shard=4, batch_cells=60)
@@ -165,6 +165,19 @@ def test_best_bleu_uses_every_sentence(world):
   _, bitext = world
   got = train(world, method="best-bleu", nbest=20)
   assert [r["admissible"] for r in got.history] == [len(bitext)] * 2
+
+
+@pytest.mark.parametrize("method", ["forced", "searn", "likelihood"])
+def test_progress_ends_at_the_total_that_a_method_says(world, method):
+  model, bitext = world
+  sentences = []
+  options = RunOptions(
+    search=tiny.SEARCH, resources=Resources(on_shard=sentences.append)
+  )
+  config = dataclasses.replace(CONFIG, method=method)
+  theta_methods.train(model, bitext, config, options=options)
+  passes = theta_methods.find(method).passes(config)
+  assert sum(sentences) == passes * len(bitext)
 
 
 def test_a_name_is_taken_once():

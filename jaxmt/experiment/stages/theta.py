@@ -240,7 +240,7 @@ def _reported(
   model, bitext, config: ThetaConfig, options: RunOptions, previous
 ) -> Learned:
   """Trains θ and shows progress."""
-  total = len(bitext) * config.iterations
+  total = len(bitext) * theta_methods.find(config.method).passes(config)
   label = f"theta ({config.method})"
   with progress.steps(label=label, total=total) as advance:
     shown = dataclasses.replace(options.resources, on_shard=advance)
