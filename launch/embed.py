@@ -63,7 +63,7 @@ import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags
+from jaxmt.experiment.flags import model_flags
 from jaxmt.runtime import checkpoint, parallel, progress
 from jaxmt.text import files, references, vocabulary
 

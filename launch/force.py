@@ -25,7 +25,7 @@ import json
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags
+from jaxmt.experiment.flags import model_flags
 from jaxmt.runtime import progress
 from jaxmt.text import files, kernels
 

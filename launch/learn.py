@@ -31,7 +31,7 @@ import pathlib
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags, search_flags
+from jaxmt.experiment.flags import model_flags, search_flags
 from jaxmt.features import weights as weight_files
 from jaxmt.runtime import checkpoint, progress
 from jaxmt.runtime import runner as runner_lib

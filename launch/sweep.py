@@ -27,7 +27,8 @@ from ml_collections import config_flags
 
 from jaxmt.errors import InputError
 from jaxmt.experiment import config as config_lib
-from jaxmt.experiment import experiment, pipeline, resource_flags, study
+from jaxmt.experiment import experiment, pipeline, study
+from jaxmt.experiment.flags import resource_flags
 from jaxmt.runtime import progress
 from jaxmt.text import files
 

@@ -19,7 +19,8 @@ from absl import flags
 from ml_collections import config_flags
 
 from jaxmt.experiment import config as config_lib
-from jaxmt.experiment import experiment, pipeline, resource_flags
+from jaxmt.experiment import experiment, pipeline
+from jaxmt.experiment.flags import resource_flags
 
 _CONFIG = config_flags.DEFINE_config_file(
   "config", None, "config file, with :variant if it has variants"

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags, search_flags
+from jaxmt.experiment.flags import model_flags, search_flags
 from jaxmt.features.weights import DIALECTS
 from jaxmt.runtime import progress
 from jaxmt.text import files, raw_text

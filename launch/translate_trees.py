@@ -36,7 +36,8 @@ from jaxmt.decode.dependency import oracle, phrase_trees, tree_translator
 from jaxmt.decode.dependency.phrase_trees import PhraseTree, TranslationList
 from jaxmt.decode.dependency.tree_translator import ParsingTask
 from jaxmt.errors import InputError
-from jaxmt.experiment import tree_flags, tree_systems
+from jaxmt.experiment import tree_systems
+from jaxmt.experiment.flags import tree_flags
 from jaxmt.inspection import phrase_tree_views
 from jaxmt.metrics.encoded_text import ReferenceLines
 from jaxmt.report import html, page

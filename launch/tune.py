@@ -33,93 +33,29 @@ from absl import flags
 from jaxmt.decode import candidate_lists
 from jaxmt.decode.candidate_lists import CandidateLists
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags, search_flags
+from jaxmt.experiment.flags import (
+  list_flags,
+  method_flags,
+  model_flags,
+  search_flags,
+)
 from jaxmt.features import moses_ini
 from jaxmt.features import weights as weight_files
-from jaxmt.metrics import encoded_text, named_metrics
+from jaxmt.metrics import named_metrics
 from jaxmt.runtime import checkpoint
 from jaxmt.text import files, references
-from jaxmt.tune import domains, feature_subset, methods, mixing, pool
+from jaxmt.tune import domains, methods, pool
 from jaxmt.tune.formats import kbest_files, mert_data
 
+flags.adopt_module_key_flags(list_flags)
+flags.adopt_module_key_flags(method_flags)
 flags.adopt_module_key_flags(model_flags)
 flags.adopt_module_key_flags(search_flags)
-_METHOD = flags.DEFINE_string(
-  "method", None, f"none, or one of: {', '.join(methods.names())}"
-)
-_SPACE = flags.DEFINE_enum(
-  "space",
-  methods.KBEST,
-  methods.SPACES,
-  "what the method sees of a sentence: the k-best list, or all derivations of"
-  " the decoder's forest",
-)
 _KBEST = flags.DEFINE_list("kbest", [], "k-best lists, merged in this order")
 _INPUT = flags.DEFINE_string("input", "", "source text to tune on")
 _WORKDIR = flags.DEFINE_string("workdir", "", "where the loop keeps its state")
 _RESUME = flags.DEFINE_bool(
   "resume", True, "continue a run of the same settings in the workdir"
-)
-_NBEST = flags.DEFINE_integer(
-  "nbest_size", 100, "candidates per sentence and round", lower_bound=1
-)
-_UNIQUE = flags.DEFINE_bool(
-  "unique",
-  True,
-  "no string twice in a list: exact for hard ramps; losses that sum over"
-  " derivations, as soft ramps and risk, see all of them with --nounique, but"
-  " such lists must be longer to hold as many strings",
-)
-_CANDIDATES = flags.DEFINE_list(
-  "candidates",
-  ["kbest"],
-  "in the loop, where candidates come from: kbest, sampled (drawn from the"
-  " forest), oracle (the forest's best linear BLEU), forced (derivations of the"
-  " references), hope, fear (of augmented searches); several, comma-separated",
-)
-_STAGES = flags.DEFINE_integer(
-  "stages",
-  0,
-  "search-aware tuning: learn from lists of N partial translations of each"
-  " sentence, too",
-  lower_bound=0,
-)
-_DOMAINS = flags.DEFINE_string(
-  "domains",
-  "",
-  "file with the domain of each sentence: every feature gets a further weight"
-  " for each domain, which translate.py --domain uses",
-)
-_TEMPLATES = flags.DEFINE_list(
-  "templates",
-  [],
-  "sparse features: rule, count, shape, pairs, edges, bins; and, re-ranking"
-  " lists, unigrams, bigrams, trigrams, all-pairs, rule-bigrams; and, in a"
-  " second pass over phrase lattices, frequent (see --events_text)",
-)
-_EVENTS = flags.DEFINE_string(
-  "events_text",
-  "",
-  "target text whose most frequent n-grams and triggers, with the word pairs of"
-  " the phrase table, are the template 'frequent'",
-)
-_MIN_COUNT = flags.DEFINE_integer(
-  "min_count",
-  0,
-  "leave out sparse features that differ in lists of fewer sentences",
-  lower_bound=0,
-)
-_KEEP = flags.DEFINE_integer(
-  "keep_features",
-  0,
-  "sparse features kept, those that differ in most sentences; 0: all",
-  lower_bound=0,
-)
-_SUMMARY = flags.DEFINE_bool(
-  "summary",
-  False,
-  "fold the sparse features of each template, with the weights they have, into"
-  " one sum that is tuned like a dense feature",
 )
 _ROUNDS = flags.DEFINE_integer(
   "rounds", 10, "optimisations at most", lower_bound=0
@@ -137,12 +73,6 @@ _MIN_CHANGE = flags.DEFINE_float(
   lower_bound=0.0,
 )
 _MERGE = flags.DEFINE_bool("merge", True, "keep candidates of earlier rounds")
-_BATCH = flags.DEFINE_integer(
-  "batch_size",
-  0,
-  "online: update after N sentences; 0: after all",
-  lower_bound=0,
-)
 _BATCH_PASSES = flags.DEFINE_integer(
   "batch_passes", 1, "online: passes of a learner over a batch", lower_bound=1
 )
@@ -161,57 +91,6 @@ _OUTPUT = flags.DEFINE_string(
   None,
   "where to write the weights; with --dialect=moses, NAME.ini is a moses.ini",
 )
-_METRIC = flags.DEFINE_string(
-  "metric", "bleu", "what to optimise; a sum of several: bleu:0.7,ter:0.3"
-)
-_SEED = flags.DEFINE_integer(
-  "seed", 0, "of everything random", lower_bound=0, upper_bound=2**32 - 1
-)
-_OPTIONS = flags.DEFINE_multi_string("option", [], "name=value, repeatable")
-_RUNS = flags.DEFINE_integer(
-  "runs",
-  1,
-  "tune with N seeds from --seed on; report mean and deviation",
-  lower_bound=1,
-)
-_SHARDS = flags.DEFINE_integer(
-  "shards",
-  1,
-  "tune on N parts of the sentences and mix their weights",
-  lower_bound=1,
-)
-_MIX_ROUNDS = flags.DEFINE_integer(
-  "mix_rounds", 1, "how often to mix", lower_bound=1
-)
-_MIX_KEEP = flags.DEFINE_integer(
-  "mix_keep", 0, "sparse features kept when mixing; 0 keeps all", lower_bound=0
-)
-_MIX_NORM = flags.DEFINE_integer(
-  "mix_norm",
-  2,
-  "norm over shards that --mix_keep ranks features by: 1 or 2",
-  lower_bound=1,
-  upper_bound=2,
-)
-_MIX_WEIGHTING = flags.DEFINE_enum(
-  "mix_weighting",
-  "uniform",
-  ("uniform", "updates"),
-  "what shards count for in a mixture: all the same, or the updates they made",
-)
-_MIX_MEAN = flags.DEFINE_bool(
-  "mix_mean", False, "take the mean of the mixtures of all rounds"
-)
-_MIX_DELAY = flags.DEFINE_integer(
-  "mix_delay",
-  0,
-  "asynchronous: shards of an online learner send their updates, which arrive"
-  " up to N batches later; 0: shards are mixed when all are done",
-  lower_bound=0,
-)
-_MIX_BATCH = flags.DEFINE_integer(
-  "mix_batch", 10, "asynchronous: sentences between two messages", lower_bound=1
-)
 _HISTORY = flags.DEFINE_string("history", None, "JSON lines of the search")
 _EXPORT_FEATURES = flags.DEFINE_string(
   "export_features", None, "write the pool as FEATURES_TXT"
@@ -224,7 +103,7 @@ _EXPORT_SCORES = flags.DEFINE_string(
 def _read_pool() -> CandidateLists:
   if _FEATURES.value or _SCORES.value:
     features, scores = program.given(_FEATURES), program.given(_SCORES)
-    if _METRIC.value != "bleu":
+    if method_flags.METRIC.value != "bleu":
       raise InputError("Moses' files hold BLEU only: use --metric=bleu")
     return mert_data.parse_pool(
       files.read_lines(features),
@@ -247,19 +126,12 @@ def _read_pool() -> CandidateLists:
       )
     parts.append(part)
   joined = candidate_lists.concatenate(parts)
-  if _DOMAINS.value:
-    joined = domains.split_lists(joined, _domains(len(lines)))
+  if list_flags.DOMAINS.value:
+    joined = domains.split_lists(joined, list_flags.read_domains(len(lines)))
   candidates = pool.make_pool(joined, sentences=len(lines))
   if not len(candidates):
     raise InputError("no usable candidates", path=_KBEST.value[0])
-  return pool.with_statistics(candidates, lines, [_METRIC.value])
-
-
-def _domains(sentences: int) -> list[str]:
-  """The domain of each sentence."""
-  labels = files.read_lines(_DOMAINS.value)
-  domains.check(labels, sentences, _DOMAINS.value)
-  return labels
+  return pool.with_statistics(candidates, lines, [method_flags.METRIC.value])
 
 
 def _warn(text: str) -> None:
@@ -271,74 +143,27 @@ def _export(candidates: CandidateLists) -> None:
     lines = mert_data.format_features(candidates)
     files.write_lines(_EXPORT_FEATURES.value, lines)
   if _EXPORT_SCORES.value:
-    if _METRIC.value != "bleu":
+    if method_flags.METRIC.value != "bleu":
       raise InputError("--export_scores needs --metric=bleu")
     files.write_lines(_EXPORT_SCORES.value, mert_data.format_scores(candidates))
-
-
-def _method() -> methods.Method:
-  changes = {"metric": _METRIC.value}
-  for option in _OPTIONS.value:
-    name, equals, value = option.partition("=")
-    if not equals:
-      raise InputError(f"--option={option}: expected name=value")
-    changes[name] = value
-  method = methods.find(program.given(_METHOD), space=_SPACE.value)
-  if method.on_devices:
-    # Only gradient methods use JAX; the others start without it.
-    from jaxmt.runtime import parallel
-
-    parallel.initialize(devices=search_flags.DEVICES.value)
-    changes["devices"] = str(search_flags.DEVICES.value)
-  method = methods.configure(method, changes)
-  whole = feature_subset.wrap(
-    _mixed(method),
-    metric=_METRIC.value,
-    min_count=_MIN_COUNT.value,
-    keep=_KEEP.value,
-    summary=_SUMMARY.value,
-  )
-  if _BATCH.value and whole is not method:
-    raise InputError(
-      "--batch_size does not go with --shards, --min_count, --keep_features or"
-      " --summary"
-    )
-  return whole
-
-
-def _mixed(method: methods.Method) -> methods.Method:
-  """The method on shards, if there are several."""
-  if _SHARDS.value <= 1:
-    return method
-  return mixing.wrap(
-    method,
-    metric=_METRIC.value,
-    shards=_SHARDS.value,
-    rounds=_MIX_ROUNDS.value,
-    keep=_MIX_KEEP.value,
-    norm=_MIX_NORM.value,
-    weighting=_MIX_WEIGHTING.value,
-    mean=_MIX_MEAN.value,
-    delay=_MIX_DELAY.value,
-    batch=_MIX_BATCH.value,
-  )
 
 
 def _tune(
   method: methods.Method, candidates: CandidateLists, start: np.ndarray
 ) -> tuple[np.ndarray, list[dict], float]:
   """The best of all runs: `(weights, history, score)`."""
-  better = 1.0 if pool.find_metric(_METRIC.value).higher_is_better else -1.0
+  metric = pool.find_metric(method_flags.METRIC.value)
+  better = 1.0 if metric.higher_is_better else -1.0
   runs = []
-  for run in range(max(1, _RUNS.value)):
-    seed = _SEED.value + run
+  for run in range(max(1, method_flags.RUNS.value)):
+    seed = method_flags.SEED.value + run
     tuned, history = methods.run(method, candidates, start, seed)
-    score = pool.pool_score(candidates, tuned, _METRIC.value)
+    score = pool.pool_score(candidates, tuned, method_flags.METRIC.value)
     runs.append((tuned, history, score))
   if len(runs) > 1:
     scores = [score for _, _, score in runs]
     print(
-      f"{len(runs)} runs: {_METRIC.value} {np.mean(scores):.5f}"
+      f"{len(runs)} runs: {method_flags.METRIC.value} {np.mean(scores):.5f}"
       f" +- {np.std(scores, ddof=1):.5f}"
     )
   return max(runs, key=lambda run: better * run[2])
@@ -374,13 +199,13 @@ def _tune_on_lists(
   _warn_of_new(candidates.names, weights)
   _export(candidates)
   start = candidate_lists.to_vector(weights, candidates.names)
-  before = pool.pool_score(candidates, start, _METRIC.value)
+  before = pool.pool_score(candidates, start, method_flags.METRIC.value)
   print(
     f"pool: {candidates.sentences} sentences, {len(candidates)} candidates,"
     f" {len(candidates.names)} features, read in {read:.2f} s"
   )
   if method is None:
-    print(f"{_METRIC.value} {before:.5f}")
+    print(f"{method_flags.METRIC.value} {before:.5f}")
     return
   clock = time.perf_counter()
   tuned, history, after = _tune(method, candidates, start)
@@ -389,7 +214,8 @@ def _tune_on_lists(
     files.write_lines(_HISTORY.value, [json.dumps(row) for row in history])
   _write(output, _written(tuned, candidates, weights), after)
   print(
-    f"{_METHOD.value}: {_METRIC.value} {before:.5f} -> {after:.5f}"
+    f"{method_flags.METHOD.value}: {method_flags.METRIC.value} {before:.5f}"
+    f" -> {after:.5f}"
     f" in {seconds:.2f} s"
   )
 
@@ -415,7 +241,8 @@ def _write(
     score: what they reached.
     order: of the language model, where the decoder was in the loop.
   """
-  comment = f"{_METHOD.value} {_METRIC.value} {score:.5f} seed {_SEED.value}"
+  name, metric = method_flags.METHOD.value, method_flags.METRIC.value
+  comment = f"{name} {metric} {score:.5f} seed {method_flags.SEED.value}"
   if output.endswith(moses_ini.SUFFIX) and model_flags.DIALECT.value == "moses":
     files.write_lines(output, [f"# {comment}", *_ini(weights, order)])
     return
@@ -452,35 +279,22 @@ def _ini(weights: Mapping[str, float], order: int | None) -> list[str]:
 def _about(weights: Mapping[str, float] | None) -> dict:
   """Everything the result of the loop depends on, files by their content."""
   inputs = [model_flags.LM.value, _INPUT.value, *_REFERENCES.value]
-  for flag in (model_flags.TREES, model_flags.REORDERING, _DOMAINS, _EVENTS):
+  for flag in (
+    *(model_flags.TREES, model_flags.REORDERING),
+    *(list_flags.DOMAINS, list_flags.EVENTS),
+  ):
     inputs += [flag.value] if flag.value else []
   for path in model_flags.GRAMMAR.value.split(","):
     folder = pathlib.Path(path)
     inputs.append(str(folder / "manifest.json") if folder.is_dir() else path)
   settings = (
-    *(_METHOD, _SPACE, _METRIC, _OPTIONS, _SEED, _RUNS, _SHARDS, _MIX_ROUNDS),
-    *(
-      _MIX_KEEP,
-      _MIX_NORM,
-      _MIX_WEIGHTING,
-      _MIX_MEAN,
-      _MIX_DELAY,
-      _MIX_BATCH,
-      model_flags.DIALECT,
-      search_flags.BEAM,
-      search_flags.POP,
-      search_flags.BACKEND,
-      model_flags.SPAN,
-      model_flags.KIND,
-      model_flags.DISTORTION,
-      model_flags.ORIENTATION,
-      model_flags.MODELS,
-      search_flags.TARGETS,
-      _NBEST,
-    ),
-    *(_UNIQUE, model_flags.BINARIZE, _TEMPLATES, _MIN_COUNT, _KEEP, _SUMMARY),
-    *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH, _BATCH_PASSES),
-    *(_CANDIDATES, _STAGES, _DOMAINS),
+    *method_flags.SETTINGS,
+    *list_flags.SETTINGS,
+    *(_ROUNDS, _PATIENCE, _MIN_CHANGE, _MERGE, _BATCH_PASSES),
+    *(search_flags.BEAM, search_flags.POP, search_flags.BACKEND),
+    *(search_flags.TARGETS, model_flags.DIALECT, model_flags.SPAN),
+    *(model_flags.KIND, model_flags.DISTORTION, model_flags.ORIENTATION),
+    *(model_flags.MODELS, model_flags.BINARIZE),
   )
   return {
     "files": {path: checkpoint.file_digest(path) for path in inputs},
@@ -510,95 +324,18 @@ def _loop_model(weights: Mapping[str, float] | None):
   return model, lines, start
 
 
-def _make_decode(
-  model,
-  lines: list[str],
-  method: methods.Method,
-  expected: encoded_text.ReferenceLines,
-):
-  from jaxmt.decode import loading
-  from jaxmt.experiment.stages import system
-  from jaxmt.runtime import parallel
-  from jaxmt.train.violation import stage_lists
-  from jaxmt.tune import kbest_decoder, list_sources
-
-  several = search_flags.DEVICES.value > 1
-  settings = system.SearchStageConfig(
-    beam=search_flags.BEAM.value,
-    pop=search_flags.POP.value,
-    backend=search_flags.BACKEND.value,
-    threads=model_flags.THREADS.value or (1 if several else 0),
-  )
-  spans = None
-  if model_flags.TREES.value:
-    spans = loading.read_spans(
-      model_flags.TREES.value,
-      model,
-      lines,
-      lines_path=_INPUT.value,
-      binarize=model_flags.binarizer(),
-    )
-  decode = kbest_decoder.make_decode(
-    model,
-    lines,
-    kbest_decoder.ListOptions(
-      size=_NBEST.value,
-      unique=_UNIQUE.value,
-      templates=_TEMPLATES.value,
-      density=methods.forest_density(method),
-      sources=list_sources.Sources(
-        names=tuple(_CANDIDATES.value), references=expected, seed=_SEED.value
-      ),
-      stages=_STAGES.value,
-      stage_lists=stage_lists.of_decoder(_STAGES.value, _NBEST.value),
-      events=_events(model),
-    ),
-    config=system.decode_config(settings, model),
-    spans=spans,
-    mesh=parallel.make_mesh(search_flags.DEVICES.value) if several else None,
-  )
-  if not _DOMAINS.value:
-    return decode
-  return domains.split(decode, _domains(len(lines)))
-
-
-def _events(model) -> tuple[str, ...]:
-  """The names of the frequent events, if the templates ask for them."""
-  from jaxmt.features import frequent_events
-
-  if frequent_events.NAME not in _TEMPLATES.value:
-    return ()
-  return frequent_events.choose(
-    model.table,
-    files.read_lines(program.given(_EVENTS)),
-    frequent_events.EventSizes(),
-  )
-
-
 def _loop_config():
   from jaxmt.tune import loop
 
   return loop.LoopConfig(
-    metric=_METRIC.value,
+    metric=method_flags.METRIC.value,
     rounds=_ROUNDS.value,
     merge=_MERGE.value,
-    batch_size=_BATCH.value,
+    batch_size=method_flags.BATCH.value,
     batch_passes=_BATCH_PASSES.value,
     min_change=_MIN_CHANGE.value,
     patience=_PATIENCE.value,
   )
-
-
-def _check_lists(method: methods.Method) -> None:
-  """Refuses candidates, stages and domains that cannot be, before loading."""
-  from jaxmt.tune import list_sources, loop
-
-  list_sources.check(_CANDIDATES.value)
-  loop.check_stages(_loop_config(), _STAGES.value > 0)
-  if _DOMAINS.value:
-    if _STAGES.value or methods.forest_density(method) is not None:
-      raise InputError("--domains goes with neither --stages nor forests")
-    _domains(len(files.read_lines(_INPUT.value)))
 
 
 def _tune_in_loop(
@@ -616,8 +353,11 @@ def _tune_in_loop(
   from jaxmt.experiment import tuning_run
   from jaxmt.runtime import parallel
   from jaxmt.train.violation import stage_lists
+  from jaxmt.tune import loop
 
-  _check_lists(method)
+  seed = method_flags.SEED.value
+  list_flags.check(method, _INPUT.value)
+  loop.check_stages(_loop_config(), list_flags.STAGES.value > 0)
   parallel.initialize(devices=search_flags.DEVICES.value)
   workdir = pathlib.Path(_WORKDIR.value)
   workdir.mkdir(parents=True, exist_ok=True)
@@ -633,13 +373,15 @@ def _tune_in_loop(
     )
     tuned = tuning_run.run(
       tuning_run.TuningSetting(
-        decode=_make_decode(model, lines, method, expected),
+        decode=list_flags.make_decode(
+          model, lines, method, expected, path=_INPUT.value, seed=seed
+        ),
         references=expected,
-        stages=stage_lists.of_lines(lines, _STAGES.value),
+        stages=stage_lists.of_lines(lines, list_flags.STAGES.value),
         method=method,
         start=start,
         loop=_loop_config(),
-        seeds=tuple(range(_SEED.value, _SEED.value + max(1, _RUNS.value))),
+        seeds=tuple(range(seed, seed + max(1, method_flags.RUNS.value))),
       ),
       workdir=str(workdir),
       states=states,
@@ -652,11 +394,14 @@ def _tune_in_loop(
   )
   if len(tuned.scores) > 1:
     print(
-      f"{len(tuned.scores)} runs: {_METRIC.value} {np.mean(tuned.scores):.5f}"
-      f" +- {np.std(tuned.scores, ddof=1):.5f}"
+      f"{len(tuned.scores)} runs: {method_flags.METRIC.value}"
+      f" {np.mean(tuned.scores):.5f} +- {np.std(tuned.scores, ddof=1):.5f}"
     )
   first = tuned.states[0].history[0]["score"]
-  print(f"{_METHOD.value}: {_METRIC.value} {first:.5f} -> {best:.5f}")
+  print(
+    f"{method_flags.METHOD.value}: {method_flags.METRIC.value} {first:.5f}"
+    f" -> {best:.5f}"
+  )
 
 
 def main(argv: list[str]) -> None:
@@ -681,15 +426,19 @@ def main(argv: list[str]) -> None:
     ),
     folders=("workdir",),
   )
-  named_metrics.find(_METRIC.value)  # names what is wrong with it
+  named_metrics.find(method_flags.METRIC.value)  # names what is wrong with it
   in_loop = bool(model_flags.GRAMMAR.value)
   if in_loop and _KBEST.value:
     raise InputError("--grammar decodes, --kbest is given: choose one")
   if not in_loop:
     program.required(weights=_WEIGHTS.value)
-    if _SPACE.value == methods.FOREST:
+    if method_flags.SPACE.value == methods.FOREST:
       raise InputError("--space=forest needs a decoder: give --grammar")
-  method = None if program.given(_METHOD) == "none" else _method()
+  method = (
+    None
+    if program.given(method_flags.METHOD) == "none"
+    else method_flags.method()
+  )
   weights = None
   if _WEIGHTS.value:
     weights = weight_files.parse_weights(

@@ -22,7 +22,7 @@ import numpy as np
 from absl import flags
 
 from jaxmt.errors import InputError
-from jaxmt.experiment import model_flags, search_flags
+from jaxmt.experiment.flags import model_flags, search_flags
 from jaxmt.text import files, references
 
 flags.adopt_module_key_flags(model_flags)

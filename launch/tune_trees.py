@@ -23,7 +23,8 @@ from absl import flags
 
 from jaxmt.decode.dependency import tree_translator
 from jaxmt.errors import InputError
-from jaxmt.experiment import tree_flags, tuning_run
+from jaxmt.experiment import tuning_run
+from jaxmt.experiment.flags import tree_flags
 from jaxmt.experiment.stages import tune as tune_stage
 from jaxmt.features import weights as weight_files
 from jaxmt.runtime import checkpoint

@@ -20,7 +20,7 @@ _NUMBERS = ("DEFINE_integer", "DEFINE_float")
 _SOURCES = sorted(
   [
     *(util.ROOT / "launch").glob("*.py"),
-    *(util.ROOT / "jaxmt/experiment").glob("*_flags.py"),
+    *(util.ROOT / "jaxmt/experiment/flags").glob("*_flags.py"),
   ]
 )
 _FAST = ("cluster",)
@@ -104,7 +104,7 @@ def _calls(path, names):
 def test_every_file_that_a_flag_names_is_kept_apart(path):
   """No output of a program is a file that it reads, by any of its flags."""
   adopted = [
-    util.ROOT / f"jaxmt/experiment/{call.args[0].id}.py"
+    util.ROOT / f"jaxmt/experiment/flags/{call.args[0].id}.py"
     for call in _calls(path, ["adopt_module_key_flags"])
   ]
   named = {

@@ -1,6 +1,6 @@
 """Flags of the programs that parse phrase lattices, and what they name.
 
-from jaxmt.experiment import tree_flags
+from jaxmt.experiment.flags import tree_flags
 flags.adopt_module_key_flags(tree_flags)
 """
 
