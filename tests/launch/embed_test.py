@@ -223,7 +223,7 @@ def test_similarities_of_a_bitext(phrase_table, tmp_path):
   # The table without dissimilar rules.
   table = native.read(str(where / "g"))
   prune = [*extract, f"--similarity_model={tmp_path / 'one'}"]
-  prune += ["--similarity=1.1", "--similar_best=1"]
+  prune += ["--similarity=1", "--similar_best=1"]
   done = util.run_program(
     "launch/extract.py", *prune, f"--output={tmp_path / 'g'}"
   )
